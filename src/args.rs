@@ -155,8 +155,8 @@ pub(crate) struct RunOptions {
     /// Rule for this run: what it names runs without asking, such as 'bash(cargo test *)', and a headless run refuses what none names; repeatable
     #[arg(long, global = true, value_name = "RULE")]
     pub(crate) allow: Vec<String>,
-    /// Let tools and programs read this folder outside the workspace, for this run; repeatable
-    #[arg(long, global = true, value_name = "FOLDER")]
+    /// Let tools and programs read this folder outside the workspace, for this run; FOLDER:rw works on it as on the workspace, for this session; repeatable
+    #[arg(long, global = true, value_name = "FOLDER[:rw]")]
     pub(crate) add_dir: Vec<PathBuf>,
     /// Setting for this run, such as limits.max_rounds=20; repeatable, stronger than environment and files
     #[arg(long = "config", global = true, value_name = "KEY=VALUE")]

@@ -34,6 +34,7 @@ mod stories {
     mod environment; // TERM, colour variables, no terminal at all
     mod led_astray; // a workspace that steers what runs unasked, or what later commands see
     mod outside; // reading outside the workspace
+    mod second_folder; // a second folder that is worked on as the workspace is
     mod patches; // several files by one patch, all or nothing
     mod pipes; // standard input and output: slow, closed, left open
 

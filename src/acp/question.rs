@@ -89,6 +89,7 @@ fn scope_of(rule: &Rule) -> String {
         Scope::Command(it) | Scope::Pattern(it) => format!("`{}`", visible(it)),
         Scope::Files(it) => format!("changes of {}", visible(it)),
         Scope::Reads(it) => format!("reading {}", visible(it)),
+        Scope::Writes(it) => format!("working on {}", visible(it)),
         Scope::Mcp(it) => format!("calls of {}", visible(it.split('#').next().unwrap_or(it))),
         Scope::Network => "the network".to_owned(),
         Scope::Unknown => rules::danger_of(scope).unwrap_or_else(|| "such calls".to_owned()),

@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use pixir_core::event::{LiveEvent, Severity, Status, encode_live};
 use pixir_core::history::{History, Settings, starts_turn};
-use pixir_core::input::RuleReach;
+use pixir_core::input::{FolderAccess, RuleReach};
 use pixir_core::text::json_rpc::notification;
 use pixir_core::{Code, Entry, Error, Event, Fact, Handle, Harness, Input, Live, Watch};
 use serde_json::{Value, json};
@@ -122,7 +122,10 @@ impl Attached {
                 continue;
             }
             // A refusal is an event too, which the client is shown.
-            let _ = self.handle.request(Input::AddFolder { path, holds: RuleReach::Session }).await;
+            let _ = self
+                .handle
+                .request(Input::AddFolder { path, access: FolderAccess::Read, holds: RuleReach::Session })
+                .await;
         }
     }
 

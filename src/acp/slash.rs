@@ -130,7 +130,7 @@ pub(super) fn read(harness: &Harness, session: &Watch, message: &Message) -> Mea
         "pin" => pin(session),
         "trust" if args.is_empty() => Meaning::Trust,
         "trust" if args == "revoke" => {
-            let revoke = Input::AnswerTrust { answer: TrustAnswer::Revoke, seen: BTreeMap::new() };
+            let revoke = Input::AnswerTrust { answer: TrustAnswer::Revoke, seen: BTreeMap::new(), folder: None };
             Meaning::Do(vec![revoke], "Nothing that this workspace brings along is in force any more.".to_owned())
         }
         "trust" => Meaning::Say(

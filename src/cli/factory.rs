@@ -1,12 +1,12 @@
 //! The factory of a command: the Providers and the Harness that its options and settings make.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pixir_core::call::ResultLimits;
 use pixir_core::event::{Mode, Rule, SessionId, Toolset};
-use pixir_core::input::SettingsChange;
+use pixir_core::input::{FolderAccess, SettingsChange};
 use pixir_core::layers::Settings;
 use pixir_core::provider::{ProviderSelection, Providers, demo};
 use pixir_core::{
@@ -118,6 +118,7 @@ impl Cli {
             id: options.session_id.as_deref().map(own_id).transpose()?,
             instructions: options.append_system_prompt.clone(),
             allowed: self.allowed()?,
+            folders: self.worked_on(),
             resumed: self.resumed(settings, attendance, &providers)?,
         };
         let around = Environment {
@@ -166,7 +167,8 @@ impl Cli {
             }
             Ok(scope)
         });
-        let folders = self.options.add_dir.iter().map(|folder| {
+        let read = self.added().filter(|(_, access)| *access == FolderAccess::Read);
+        let folders = read.map(|(folder, _)| {
             let real = folder.canonicalize().ok().filter(|it| it.is_dir());
             let text = real.as_ref().and_then(|it| it.to_str()).ok_or_else(|| {
                 let message = format!("--add-dir {}: there is no such folder", folder.display());
@@ -176,6 +178,21 @@ impl Cli {
             rules::parse(&format!("read({text})"))
         });
         scopes.chain(folders).map(|scope| scope.map(Rule::Allow)).collect()
+    }
+
+    /// The folders of the command line, and what may be done in each.
+    fn added(&self) -> impl Iterator<Item = (&Path, FolderAccess)> {
+        self.options.add_dir.iter().map(|folder| match folder.to_str().map(FolderAccess::of) {
+            Some((path, access)) => (Path::new(path), access),
+            None => (folder.as_path(), FolderAccess::Read),
+        })
+    }
+
+    /// The folders of the command line to work on, as absolute paths.
+    fn worked_on(&self) -> Vec<PathBuf> {
+        let written = self.added().filter(|(_, access)| *access == FolderAccess::Write);
+        // A path that is empty stays so, and is refused.
+        written.map(|(folder, _)| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())).collect()
     }
 
     fn effort(&self) -> Result<Option<String>> {

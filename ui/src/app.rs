@@ -31,6 +31,7 @@ pub(crate) mod clipboard; // copied text, pasted images
 mod doors; // checks, the log file, exports
 mod effects; // what `update` asks for
 mod editor; // the user's own editor
+mod folders; // folders that complete a path
 mod connecting; // Providers that the user connects; settings that are read and saved
 mod farewell; // the last answer, for the main screen
 mod library; // skills and prompt templates

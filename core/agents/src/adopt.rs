@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 
 use super::child::Child;
+use super::copies;
 use super::node::Node;
-use super::{copies, guarded};
 use call::agent_end::adopted;
 use call::agents::AgentNews;
 use call::leases::{Holder, Patience};
@@ -134,7 +134,11 @@ impl Node {
         let (base, own) = (self.base.0.clone(), Arc::clone(child));
         let preview = off_loop(move || {
             let (target, _) = copies::waiting(&base, &own)?;
-            Ok(RestorePreview { agent: own.path.clone(), asks, ..target.preview(&guarded(&base)?, &base.blobs) })
+            Ok(RestorePreview {
+                agent: own.path.clone(),
+                asks,
+                ..target.preview(&base.guarded(base.workspace.root())?, &base.blobs)
+            })
         });
         let preview = match preview.await {
             Ok(preview) => preview,
@@ -170,7 +174,7 @@ impl Node {
         let workspace = Arc::new(
             off_loop({
                 let base = base.clone();
-                move || guarded(&base)
+                move || base.guarded(base.workspace.root())
             })
             .await?,
         );

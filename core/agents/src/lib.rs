@@ -4,7 +4,6 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,13 +17,11 @@ use call::{Leases, Registry, Standing};
 use context::library::Library;
 use conversation::history::History;
 use door::Handle;
-use files::workspace::Workspace;
 use process::Stopping;
 use process::jobs::Jobs;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{Entry, Fact, ParentSession, SessionId};
 use provider::budget::{Budget, TellLow};
-use sandbox::is_secret_of_home;
 use session::{AgentOptions, Children, LogAccess, Opened, Services, Session};
 use storage::log::Log;
 use storage::outputs;
@@ -201,7 +198,7 @@ pub fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
     let stopping = Stopping::noting(base.store.running());
     let (jobs, job_news) = Jobs::new(outputs.clone(), stopping.clone());
     // Outputs that were too long to show may be read again by the tools of the Session that made them.
-    let workspace = Arc::new(guarded(base)?.with_outputs(outputs.clone()));
+    let workspace = Arc::new(base.guarded(base.workspace.root())?.with_outputs(outputs.clone()));
     let project = Some(Arc::clone(base.project.as_ref().unwrap_or(&workspace)));
     let library = Library { session: Some(id.clone()), workspace: project, ..(*base.library).clone() };
     let (news, agent_news) = mpsc::unbounded_channel();
@@ -225,6 +222,7 @@ pub fn begin(base: &Services, beginning: Beginning) -> Result<Handle> {
         ..base.clone()
     };
     services.standing.set(history.own_mode(), &history.rules);
+    services.open_folders();
     let role = match (&at.child, &history.settings.role) {
         (None, Some(name)) => Some(role::of_session(name, &services)),
         (Some(_), _) | (None, None) => None,
@@ -271,14 +269,6 @@ pub fn registry_of(entries: &[Arc<Entry>], services: &Services) -> Registry {
     let schema = links::schema_of(id, parent, services).or_else(|| role.schema.clone());
     let narrowed = role::narrow(&role, schema.as_ref(), &services.registry);
     if parent.depth < depth && role.leaves_any() { narrowed } else { starting_none(&narrowed) }
-}
-
-/// The workspace as the tools of one Session see it: pixir's own folders and the user's secrets are out of their reach.
-fn guarded(base: &Services) -> Result<Workspace> {
-    let own = [Some(base.store.home()), base.user_folder.as_deref()];
-    let workspace = Workspace::open(base.workspace.root())?.noting(base.store.running());
-    let home = base.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| Path::new(value));
-    Ok(workspace.guarding(own.into_iter().flatten()).hiding_secrets_of(home, is_secret_of_home))
 }
 
 /// A crash may have left calls without a result and a Turn without an end.

@@ -158,9 +158,12 @@ impl Search<'_> {
     /// Where a word that names a file leads, if the file is one that the sandbox keeps from the program.
     fn refused(&self, word: &str, is_kept: bool) -> Option<String> {
         let path = self.resolve(word)?;
-        let Ok(inside) = path.strip_prefix(self.ctx.workspace.root()) else { return Some(shown(word, &path)) };
-        let inside = inside.display().to_string();
-        let is_protected = || self.ctx.workspace.locate(&inside).is_ok_and(|at| self.ctx.workspace.is_protected(&at));
+        let workspace = &self.ctx.workspace;
+        let is_own = path.starts_with(workspace.root()) || self.ctx.folders.paths.iter().any(|it| path.starts_with(it));
+        if !is_own {
+            return Some(shown(word, &path));
+        }
+        let is_protected = || workspace.locate(&path.display().to_string()).is_ok_and(|at| workspace.is_protected(&at));
         (is_kept && (word.starts_with('/') || is_protected())).then(|| word.to_owned())
     }
 
@@ -169,6 +172,7 @@ impl Search<'_> {
         let path = self.resolve(word)?;
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         let is_own = real.starts_with(self.ctx.workspace.root())
+            || self.ctx.folders.paths.iter().any(|it| real.starts_with(it))
             || self.ctx.outputs.as_ref().is_some_and(|it| real.starts_with(it))
             || self.ctx.sandbox.shows(&real);
         // Whether a secret is there is not told.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use super::blocked::Ran;
-use super::protection::{Keeper, Watched, kept};
+use super::protection::{Guards, Keeper, Watched, kept};
 use super::{Context, off_loop};
-use files::guard::{Guard, Taken};
+use files::guard::Taken;
 use permissions::configures_git;
 use permissions::repository::{Repository, runs_nothing};
 use permissions::shell::quoted;
@@ -53,10 +53,27 @@ impl Line {
         if is_kept || !configures_git(&line, ctx.readable()) {
             return Keeper::Kernel;
         }
+        // Which of the repositories the line is about is not judged, so none of them may run anything.
         let home = ctx.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| Path::new(value));
-        let repository = Repository::find(ctx.workspace.root()).ok().flatten();
-        let is_own = repository.is_some_and(|it| it.top == ctx.workspace.root() && runs_nothing(&it, home));
+        let repositories: Vec<(PathBuf, Repository)> = ctx
+            .roots()
+            .iter()
+            .filter_map(|it| Some((it.root().to_owned(), Repository::find(it.root()).ok().flatten()?)))
+            .collect();
+        let is_own =
+            !repositories.is_empty() && repositories.iter().all(|(root, it)| it.top == *root && runs_nothing(it, home));
         if is_own { Keeper::Guard } else { Keeper::Kernel }
+    }
+
+    /// The root in whose repository git runs, where the program runs unasked.
+    fn git_root<'a>(&self, ctx: &'a Context) -> &'a Path {
+        let root = ctx.workspace.root();
+        let line = if self.program == "bash" { self.args.last().cloned().unwrap_or_default() } else { self.quoted() };
+        let line = match self.folder.to_str() {
+            Some(folder) if self.folder != root => format!("cd {} && {line}", quoted([folder])),
+            Some(_) | None => line,
+        };
+        permissions::git_root(&line, ctx.readable()).unwrap_or(root)
     }
 
     fn quoted(&self) -> String {
@@ -93,13 +110,21 @@ impl Line {
     /// The program in its sandbox, with its environment and folder set, stdin empty, stdout and stderr piped.
     pub fn ready(self, ctx: &Context) -> Command {
         let (policy, shares, keeper) = (self.policy(ctx), self.shares(ctx), self.config_keeper(ctx));
-        let Line { program, args, folder, is_job, .. } = self;
         let runs_unasked = policy == Policy::Look;
         let root = ctx.workspace.root();
+        let git_root = if runs_unasked && !ctx.folders.paths.is_empty() { self.git_root(ctx) } else { root };
+        let Line { program, args, folder, is_job, .. } = self;
         // A repository that is not shown is not found by git either.
-        let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
-        let (git, beside) = repository.as_ref().map(|it| it.beside(root)).unwrap_or_default();
-        let protected = if runs_unasked { Vec::new() } else { kept(ctx, &git, keeper) };
+        let found = |root: &Path| Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
+        let (mut git, mut beside, mut protected) = (Vec::new(), Vec::new(), Vec::new());
+        for it in ctx.roots() {
+            let (own, around) = found(it.root()).map(|found| found.beside(it.root())).unwrap_or_default();
+            if !runs_unasked {
+                protected.extend(kept(&it, &own, keeper));
+            }
+            git.extend(own);
+            beside.extend(around);
+        }
         let scratch = ctx.scratch.clone().or_else(|| ctx.sandbox.shared_scratch());
         let scratch = scratch.filter(|folder| make_private(folder).is_ok());
         // Under this tier a program sees the machine's `/tmp`, and may not use it.
@@ -109,7 +134,9 @@ impl Line {
         let (workspace, outputs, added) = (root.to_owned(), ctx.outputs.clone(), ctx.reads.clone());
         let is_joined = is_job && shares;
         let cover = ctx.cover.clone().filter(|_| ctx.sandbox.tier() == Tier::Namespaces);
-        let own = Own { workspace, outputs, scratch, cover, protected, git, beside, added, jobs, is_job, is_joined };
+        let folders = ctx.folders.paths.clone();
+        let own =
+            Own { workspace, outputs, scratch, cover, protected, git, beside, added, folders, jobs, is_job, is_joined };
         let mut command = ctx.sandbox.command(policy, &program, &args, &folder, &own);
         let is_passed_on = |name: &str| !runs_unasked || !(name.starts_with("GIT_") || names_code(name));
         let environment = ctx.environment.iter().filter(|(name, _)| is_passed_on(name));
@@ -118,7 +145,7 @@ impl Line {
             .envs(environment.map(|(name, value)| (name, value)))
             .envs(temporary.iter().flat_map(|folder| ["TMPDIR", "TMP", "TEMP"].map(|name| (name, folder))))
             .envs(temporary.iter().flat_map(|folder| OWN_CACHES.map(|(name, below)| (name, folder.join(below)))))
-            .envs(if runs_unasked { unasked(root, &ctx.environment, repository.as_ref()) } else { Vec::new() })
+            .envs(if runs_unasked { unasked(ctx, found(git_root).as_ref()) } else { Vec::new() })
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -142,11 +169,7 @@ const OWN_CACHES: [(&str, &str); 5] = [
 ///
 /// It finds no program of the workspace. Its git runs no hook or fsmonitor of the repository, fetches no missing
 /// objects, ignores submodules, and reads the repository that was judged and no other one.
-fn unasked(
-    root: &Path,
-    environment: &[(String, String)],
-    repository: Option<&Repository>,
-) -> Vec<(&'static str, String)> {
+fn unasked(ctx: &Context, repository: Option<&Repository>) -> Vec<(&'static str, String)> {
     let fixed = [
         ("GIT_OPTIONAL_LOCKS", "0"),
         ("GIT_NO_LAZY_FETCH", "1"),
@@ -167,8 +190,10 @@ fn unasked(
         ("RIPGREP_CONFIG_PATH", ""),
     ];
     let mut all: Vec<_> = fixed.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
-    let path = environment.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, value)| value);
-    let folders = path.split(':').filter(|folder| folder.starts_with('/') && !leads_through(Path::new(folder), root));
+    let path = ctx.environment.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, value)| value);
+    let roots = || std::iter::once(ctx.workspace.root()).chain(ctx.folders.paths.iter().map(PathBuf::as_path));
+    let is_of_a_root = |folder: &str| roots().any(|root| leads_through(Path::new(folder), root));
+    let folders = path.split(':').filter(|folder| folder.starts_with('/') && !is_of_a_root(folder));
     all.push(("PATH", folders.collect::<Vec<_>>().join(":")));
     let text = |path: &Path| path.display().to_string();
     match repository {
@@ -215,9 +240,9 @@ pub async fn look_after(ctx: &Context, watched: Watched) -> Effect {
         let closed = watched.close_again();
         // First, so that the list of changes leaves out what is taken back.
         let (taken, looked) = watched.take_back();
-        let rules = looked.as_ref().and_then(Guard::rules);
+        let rules = looked.as_ref().and_then(Guards::rules);
         let found = ctx.snapshot.after(&ctx.call_id, &ctx.workspace, &ctx.blobs, rules.as_deref());
-        let limits = looked.as_ref().and_then(Guard::limits).map(str::to_owned);
+        let limits = looked.as_ref().and_then(Guards::limits).map(str::to_owned);
         let notes = found.notes.iter().chain(&closed).chain(&limits).map(|note| format!("note: {note}\n")).collect();
         Effect { changes: found.changes, taken, notes }
     };

@@ -80,6 +80,8 @@ pub struct Context {
     pub policy: Policy,
     /// Folders outside the workspace that these programs see besides; the gate sets them.
     pub reads: Vec<PathBuf>,
+    /// Folders outside the workspace that the call works on as on the workspace.
+    pub folders: Folders,
     /// The Session's folder for temporary files, which its programs see as `/tmp`; `None` gives each program its own.
     pub scratch: Option<PathBuf>,
     /// The folder of what these programs write to caches; `None` keeps it as long as each program.
@@ -91,6 +93,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// The workspace, and the folders that are worked on as it is.
+    pub fn roots(&self) -> Vec<Arc<Workspace>> {
+        std::iter::once(&self.workspace).chain(&self.folders.roots).cloned().collect()
+    }
+
     /// What reading this path touches.
     pub fn reading(&self, at: &Inside) -> Touch {
         let Some(path) = at.outside() else { return Touch::Read };
@@ -109,6 +116,7 @@ impl Context {
         Readable {
             workspace: self.workspace.root(),
             outputs: self.outputs.as_deref(),
+            folders: &self.folders.paths,
             others: self.sandbox.sources(),
             home,
             is_confined: self.sandbox.confines(),
@@ -147,6 +155,22 @@ impl Context {
                 "run it in the foreground",
             )
         })
+    }
+}
+
+/// Folders outside the workspace that a call works on. They stay the same as long as the call runs.
+#[derive(Clone, Default)]
+pub struct Folders {
+    pub roots: Vec<Arc<Workspace>>,
+    /// The path of each.
+    pub paths: Vec<PathBuf>,
+}
+
+impl Folders {
+    /// Those that the workspace has now.
+    pub fn of(workspace: &Workspace) -> Folders {
+        let roots = workspace.folders();
+        Folders { paths: roots.iter().map(|it| it.root().to_owned()).collect(), roots }
     }
 }
 

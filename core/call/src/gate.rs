@@ -274,7 +274,7 @@ fn refused_by_bounds(call: &Call, touch: &Touch, ctx: &Context, bounds: &[Arc<Bo
     // A folder that is a symlink leads to files that have another path.
     let real = match touch {
         Touch::Files { path: Some(path), protected } => {
-            &Touch::Files { path: real_path(ctx.workspace.root(), path), protected: protected.clone() }
+            &Touch::Files { path: real_path(ctx, path), protected: protected.clone() }
         }
         _ => touch,
     };
@@ -289,8 +289,10 @@ fn decider(by: &SetBy) -> DecidedBy {
     }
 }
 
-/// The path of a file without symlinks, relative to the workspace; `None` where it leaves that.
-fn real_path(root: &Path, path: &str) -> Option<String> {
+/// The path of a file without symlinks, relative to the workspace, or absolute in a folder that is worked on as that is; `None`
+/// where it leaves them.
+fn real_path(ctx: &Context, path: &str) -> Option<String> {
+    let root = ctx.workspace.root();
     let path = root.join(path);
     let there = path.ancestors().find_map(|it| Some((it, it.canonicalize().ok()?)));
     let (before, real) = there?;
@@ -299,7 +301,11 @@ fn real_path(root: &Path, path: &str) -> Option<String> {
         return None;
     }
     let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
-    real.strip_prefix(root).ok().map(|it| it.display().to_string())
+    let is_in_folder = || ctx.folders.paths.iter().any(|it| real.starts_with(it));
+    match real.strip_prefix(root) {
+        Ok(inside) => Some(inside.display().to_string()),
+        Err(_) => is_in_folder().then(|| real.display().to_string()),
+    }
 }
 
 /// Judges a command line as the gate would with these rules, and runs nothing.

@@ -1,7 +1,7 @@
 //! Protected files that a command wrote: they are taken back, and the user may keep them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Call, Context, Gone, Output, off_loop};
@@ -9,11 +9,11 @@ use crate::gate::{self, Authority};
 use crate::replacement::of_change;
 use files::changes;
 use files::diff::Shown;
-use files::guard::left::{BEAT, OnDisk};
-use files::guard::{Guard, Taken};
+use files::guard::Taken;
+use files::guard::left::BEAT;
 use files::private::Modes;
 use files::workspace::Workspace;
-use permissions::repository::{Repository, is_plain};
+use permissions::repository::is_plain;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{FileChange, Preview};
 use protocol::protected::Group;
@@ -23,7 +23,11 @@ use sandbox::Policy;
 use storage::blobs::Blobs;
 use storage::running::Left;
 
+mod guards; // a guard of each root
 pub mod jobs; // the same around background jobs
+
+pub(crate) use guards::Guards;
+use guards::OnDisk;
 
 /// The most files that the text of a result or an approval names.
 const NAMED: usize = 5;
@@ -41,7 +45,7 @@ pub enum Keeper {
 /// back too, once its processes have ended; one whose pixir is killed, when the next pixir opens the workspace.
 pub struct Watched {
     ctx: Context,
-    guard: Option<(Guard, Noted)>,
+    guard: Option<(Guards, Noted)>,
     /// The modes of the user's private files, where the kernel does not keep them.
     modes: Option<Modes>,
 }
@@ -51,9 +55,8 @@ impl Watched {
     pub(super) fn new(ctx: &Context, keeper: Keeper) -> Watched {
         let guard = match ctx.policy {
             Policy::Work | Policy::Network => {
-                let (git, kept) = places(ctx, keeper);
-                let guard = look(ctx, &git, &kept);
-                let noted = Noted::of(&guard, ctx);
+                let guard = Guards::before(ctx, keeper);
+                let noted = Noted::of(&guard);
                 Some((guard, noted))
             }
             // It changes nothing, or the user allowed it to change anything.
@@ -80,9 +83,9 @@ impl Watched {
     }
 
     /// Takes back what the command did to protected files. Returns the guard for what it found besides. Blocks.
-    pub(super) fn take_back(mut self) -> (Vec<Taken>, Option<Guard>) {
+    pub(super) fn take_back(mut self) -> (Vec<Taken>, Option<Guards>) {
         let Some((guard, _noted)) = self.guard.take() else { return (Vec::new(), None) };
-        (guard.take_back(&self.ctx.workspace, &self.ctx.blobs, is_plain), Some(guard))
+        (guard.take_back(&self.ctx.blobs), Some(guard))
     }
 }
 
@@ -96,7 +99,7 @@ impl Drop for Watched {
                 let (guard, _noted) = guard;
                 // Only its modes: this one has no guard, so that nothing is taken back twice.
                 Watched { ctx: ctx.clone(), guard: None, modes }.close_again();
-                for it in guard.take_back(&ctx.workspace, &ctx.blobs, is_plain) {
+                for it in guard.take_back(&ctx.blobs) {
                     tracing::warn!("after an interrupt: {}", it.told());
                 }
             };
@@ -113,8 +116,8 @@ pub(super) struct Noted {
 }
 
 impl Noted {
-    fn of(guard: &Guard, ctx: &Context) -> Noted {
-        let on_disk = Arc::new(guard.on_disk(&ctx.workspace));
+    fn of(guard: &Guards) -> Noted {
+        let on_disk = Arc::new(guard.on_disk());
         let beating = Arc::downgrade(&on_disk);
         let beat = tokio::runtime::Handle::try_current().ok().map(|runtime| {
             let beats = runtime.spawn(task::boxed(async move {
@@ -143,30 +146,12 @@ pub fn finish_left(left: &[Left], workspace: &Workspace, blobs: &Blobs) -> Vec<S
     files::guard::left::finish(left, workspace, blobs, is_plain)
 }
 
-/// Looks at the protected files now. Blocks.
-fn look(ctx: &Context, git: &[PathBuf], kept: &[PathBuf]) -> Guard {
-    let home = ctx.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| Path::new(value));
-    let settings: Vec<PathBuf> =
-        [".gitconfig", ".config/git/config"].iter().filter_map(|name| Some(home?.join(name))).collect();
-    Guard::before(&ctx.workspace, git, kept, &settings)
-}
-
-/// The folders of the repository elsewhere, and what the kernel keeps from programs that start now.
-fn places(ctx: &Context, keeper: Keeper) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let root = ctx.workspace.root();
-    let repository = Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
-    let git = repository.map(|it| it.beside(root).0).unwrap_or_default();
-    let is_kernel = ctx.sandbox.tier() == Tier::Namespaces;
-    let kept = if is_kernel { kept(ctx, &git, keeper) } else { Vec::new() };
-    (git, kept)
-}
-
-/// Protected paths that exist, in the workspace and in its repository's folders elsewhere. Programs only read them, as far
-/// as the kernel can keep them.
-pub(super) fn kept(ctx: &Context, git: &[PathBuf], keeper: Keeper) -> Vec<PathBuf> {
-    let mut kept = ctx.workspace.protected();
+/// Protected paths that exist, in a root and in its repository's folders elsewhere. Programs only read them, as far as the
+/// kernel can keep them.
+pub(super) fn kept(root: &Workspace, git: &[PathBuf], keeper: Keeper) -> Vec<PathBuf> {
+    let mut kept = root.protected();
     if keeper == Keeper::Guard {
-        kept.retain(|path| *path != ctx.workspace.root().join(".git/config"));
+        kept.retain(|path| *path != root.root().join(".git/config"));
     }
     let names = ["config", "hooks", "info", "modules", "config.worktree", "commondir", "gitdir"];
     kept.extend(git.iter().flat_map(|git| names.map(|name| git.join(name))).filter(|path| path.exists()));

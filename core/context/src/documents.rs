@@ -66,6 +66,19 @@ fn folders<'a>(workspace: &Workspace, started_in: Option<&'a Path>) -> Vec<&'a P
     folders
 }
 
+/// The context file in a root: its name and its text, with one byte more than may be sent.
+pub(crate) fn of_root(root: &Workspace) -> Option<(&'static str, String)> {
+    let reader = Reader { workspace: root, prefix: "", seen: Vec::new() };
+    CONTEXT_FILES.iter().find_map(|name| Some((*name, reader.read(&root.locate(name).ok()?)?)))
+}
+
+/// A text as a document, cut where it is too long.
+pub(crate) fn document(source: &str, text: &str) -> ContextDocument {
+    let mut collected = Collected { documents: Vec::new(), left: MAX_FILE };
+    collected.push(source, text, &[]);
+    collected.documents.remove(0)
+}
+
 struct Collected {
     documents: Vec<ContextDocument>,
     /// How many bytes may be added.

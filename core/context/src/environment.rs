@@ -22,7 +22,7 @@ impl Posture {
     /// The surroundings with this state of the repository.
     pub fn with(self, git: Option<GitState>) -> Surroundings {
         let Posture { mode, toolset, attended } = self;
-        Surroundings { mode, toolset, attended, git, role: None, roles: None }
+        Surroundings { mode, toolset, attended, git, role: None, roles: None, folders: None }
     }
 }
 
@@ -97,6 +97,13 @@ pub fn changes(before: &Surroundings, now: &Surroundings) -> Vec<ContextDocument
                 "agents can have the roles explorer, reviewer, tester and worker, and no others".to_owned()
             }),
         );
+    }
+    if before.folders != now.folders {
+        let text = now.folders.as_ref().map_or_else(
+            || "the workspace is the only folder that may be changed now".to_owned(),
+            |folders| format!("{}\n{folders}", crate::folders::OTHERS),
+        );
+        tell("folders", text);
     }
     documents
 }

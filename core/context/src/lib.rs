@@ -6,6 +6,7 @@ pub mod compaction; // where to cut a long History, and what to keep
 pub mod contributions; // what a workspace brings along, in force only with trust
 pub mod documents; // what is said before the conversation: AGENTS.md, the environment
 pub mod environment; // where the model is, and what it may do
+pub mod folders; // folders beside the workspace, and what is taken from them
 mod finder; // files of one kind, of the user and of the workspace
 pub mod git; // branch, commits and changed files, read without git
 mod imports; // names of other documents in a context file

@@ -161,6 +161,7 @@ impl Library {
         let own = self.own_servers.iter().map(|(name, it)| servers::own(name, it, workspace, &trusted));
         Contributions {
             workspace: workspace.root().display().to_string(),
+            folder: None,
             all: own.chain(contributions::find(workspace, &trusted)).collect(),
             trusted_for_run: self.is_trusted,
         }

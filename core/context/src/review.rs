@@ -29,12 +29,14 @@ pub enum Source {
 pub struct Reviewer {
     blobs: Blobs,
     workspace: PathBuf,
+    /// Folders that are worked on besides the workspace; their files have absolute paths.
+    folders: Vec<PathBuf>,
 }
 
 impl Reviewer {
-    /// For a workspace, and the blobs of its Sessions.
-    pub const fn new(blobs: Blobs, workspace: PathBuf) -> Reviewer {
-        Reviewer { blobs, workspace }
+    /// For a workspace with the folders that are worked on besides it, and the blobs of its Sessions.
+    pub const fn new(blobs: Blobs, workspace: PathBuf, folders: Vec<PathBuf>) -> Reviewer {
+        Reviewer { blobs, workspace, folders }
     }
 
     /// Lists the changed files. Some are not counted yet; [`Reviewer::count`] does that.
@@ -42,14 +44,7 @@ impl Reviewer {
         let after = |seq: u64| entries.partition_point(|entry| entry.seq < seq);
         let versions = self.versions(source);
         match source {
-            Source::Head => match &versions.git {
-                Some(git) => {
-                    let mut changes = git.changes(&self.workspace);
-                    diff::join_renames(&mut changes.files, &versions);
-                    changes
-                }
-                None => Changes { files: Vec::new(), note: Some("this workspace is in no git repository".to_owned()) },
-            },
+            Source::Head => self.since_commit(&versions),
             Source::Call(seq) => diff::of_entries(of_call(entries, *seq).into_iter(), &versions),
             Source::Turn(seq) => {
                 let from = after(*seq);
@@ -61,6 +56,33 @@ impl Reviewer {
                 diff::of_entries(entries[seq.map_or(0, after).min(entries.len())..].iter(), &versions)
             }
         }
+    }
+
+    /// The work tree of each root against the commit of its repository.
+    fn since_commit(&self, versions: &Everywhere<'_>) -> Changes {
+        let mut all = match &versions.git {
+            Some(git) => {
+                let mut changes = git.changes(&self.workspace);
+                diff::join_renames(&mut changes.files, versions);
+                changes
+            }
+            None => Changes { files: Vec::new(), note: Some("this workspace is in no git repository".to_owned()) },
+        };
+        for (root, git) in &versions.others {
+            let mut changes = git.changes(root);
+            for file in &mut changes.files {
+                file.path = root.join(&file.path).display().to_string();
+            }
+            diff::join_renames(&mut changes.files, versions);
+            all.files.extend(changes.files);
+            let note = changes.note.map(|note| format!("{}: {note}", root.display()));
+            all.note = match (all.note, note) {
+                (Some(one), Some(other)) => Some(format!("{one}; {other}")),
+                (one, other) => one.or(other),
+            };
+        }
+        all.files.sort_by(|a, b| a.path.cmp(&b.path));
+        all
     }
 
     /// Counts the lines of these files.
@@ -98,8 +120,11 @@ impl Reviewer {
     }
 
     fn versions(&self, source: &Source) -> Everywhere<'_> {
-        let git = if *source == Source::Head { Git::of(&self.workspace) } else { None };
-        Everywhere { blobs: &self.blobs, workspace: &self.workspace, git }
+        let is_head = *source == Source::Head;
+        let git = if is_head { Git::of(&self.workspace) } else { None };
+        let folders = self.folders.iter().filter(|_| is_head);
+        let others = folders.filter_map(|root| Some((root.as_path(), Git::of(root)?))).collect();
+        Everywhere { blobs: &self.blobs, workspace: &self.workspace, git, others }
     }
 }
 
@@ -153,6 +178,19 @@ struct Everywhere<'a> {
     blobs: &'a Blobs,
     workspace: &'a Path,
     git: Option<Git>,
+    /// The repositories of the folders besides the workspace.
+    others: Vec<(&'a Path, Git)>,
+}
+
+impl Everywhere<'_> {
+    /// The root that a path lies in, the path in it, and the repository of that root.
+    fn root_of<'a>(&'a self, path: &'a str) -> (&'a Path, &'a str, Option<&'a Git>) {
+        let other = self.others.iter().find_map(|(root, git)| {
+            let inside = Path::new(path).strip_prefix(root).ok()?.to_str()?;
+            Some((*root, inside, Some(git)))
+        });
+        other.unwrap_or((self.workspace, path, self.git.as_ref()))
+    }
 }
 
 impl Versions for Everywhere<'_> {
@@ -160,13 +198,14 @@ impl Versions for Everywhere<'_> {
         match version {
             Version::Absent | Version::Blob(_) | Version::Lost(_) => self.blobs.read(path, version),
             Version::Object(name) => {
-                let bytes = self.git.as_ref().and_then(|git| git.blob(name));
+                let bytes = self.root_of(path).2.and_then(|git| git.blob(name));
                 bytes.map(Some).ok_or_else(|| "the version of the commit cannot be read here".to_owned())
             }
             Version::Disk => {
                 let read = || {
-                    let workspace = Workspace::open(self.workspace)?;
-                    let at = workspace.locate(path)?;
+                    let (root, inside, _) = self.root_of(path);
+                    let workspace = Workspace::open(root)?;
+                    let at = workspace.locate(inside)?;
                     if workspace.is_behind_symlink(&at) {
                         return Ok(None);
                     }

@@ -11,13 +11,14 @@ use protocol::event::{FileChange, SessionId};
 use storage::blobs::Blobs;
 use tokio_util::sync::CancellationToken;
 
+mod roots; // the workspace and the folders that are written as it is
 mod rules; // ignore rules from before a command
 mod seen; // the files as they were last seen
 mod tracked; // the files that git tracks
 
 pub(crate) use rules::Matcher;
 
-use seen::Seen;
+use roots::Roots;
 
 /// The most files that are watched.
 const MAX_FILES: usize = 20_000;
@@ -49,7 +50,7 @@ pub(crate) struct WorkspaceSnapshot {
 
 #[derive(Debug, Default)]
 struct State {
-    seen: Seen,
+    seen: Roots,
     running: Vec<Running>,
 }
 
@@ -60,6 +61,8 @@ pub type FoundRules<'a> = Option<&'a [PathBuf]>;
 #[derive(Debug)]
 struct Running {
     key: CallKey,
+    /// The folders beside the workspace that it may write.
+    folders: Vec<Arc<Workspace>>,
     found: CommandChanges,
 }
 
@@ -123,10 +126,13 @@ impl SessionSnapshot {
         let _alone = self.shared.writes.write();
         let mut state = self.shared.state();
         state.settle(None, &self.shared, workspace, blobs, rules);
-        state.seen.refresh(workspace, blobs, rules);
+        let folders = workspace.folders();
+        let mut all = state.folders();
+        all.extend(folders.iter().cloned());
+        state.seen.refresh(workspace, &all, blobs, rules);
         // A call that was cancelled in the meantime runs no command.
         if !cancel.is_cancelled() {
-            state.running.push(Running { key: self.key(call_id), found: CommandChanges::default() });
+            state.running.push(Running { key: self.key(call_id), folders, found: CommandChanges::default() });
         }
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
     }
@@ -142,7 +148,8 @@ impl SessionSnapshot {
         self.shared.commands.store(state.running.len(), Ordering::Relaxed);
         // The commands that still run must not find these changes again.
         if !state.running.is_empty() {
-            state.seen.refresh(workspace, blobs, rules);
+            let folders = state.folders();
+            state.seen.refresh(workspace, &folders, blobs, rules);
         }
         ended.map(|it| it.found).unwrap_or_default()
     }
@@ -162,11 +169,12 @@ impl SessionSnapshot {
         drop(beside_others);
         let alone = shared.writes.write();
         let mut state = shared.state();
-        let is_as_seen = |path: &&str| state.seen.is_as_seen(workspace.root(), Path::new(path));
+        let is_as_seen = |path: &&str| state.seen.is_as_seen(workspace, Path::new(path));
         // A command may have changed a file already; that change is attributed to the command.
         if !state.running.is_empty() && !paths.iter().all(is_as_seen) {
             state.settle(None, shared, workspace, blobs, None);
-            state.seen.refresh(workspace, blobs, None);
+            let folders = state.folders();
+            state.seen.refresh(workspace, &folders, blobs, None);
         }
         drop(state);
         Writing { owner: self, paths, workspace, blobs, _no_comparison: RwLockWriteGuard::downgrade(alone) }
@@ -244,6 +252,11 @@ impl WorkspaceSnapshot {
 }
 
 impl State {
+    /// The folders beside the workspace that running commands may write.
+    fn folders(&self) -> Vec<Arc<Workspace>> {
+        self.running.iter().flat_map(|it| it.folders.iter().cloned()).collect()
+    }
+
     /// Compares the workspace with the snapshot, and attributes the differences to the command that ran. Of several commands of
     /// one Session that is the one that ends now: a step of a workflow, say, that ran beside others.
     fn settle(
@@ -260,7 +273,8 @@ impl State {
             // The user changed the files between two commands.
             return;
         }
-        let found = self.seen.compare(workspace, blobs, rules);
+        let folders = self.folders();
+        let found = self.seen.compare(workspace, &folders, blobs, rules);
         let first = &self.running[0].key.session;
         let is_one_session = self.running.iter().all(|it| it.key.session == *first);
         let ending = self.running.iter().position(|it| Some(&it.key) == ends).unwrap_or(0);

@@ -5,10 +5,11 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::guard::named::Named;
 use crate::guard::survey::Survey;
@@ -19,6 +20,7 @@ use storage::running::Running;
 
 mod attributes; // what a file has besides its bytes
 mod destination; // where a change of a file lands
+mod folders; // other folders that are written as the workspace is
 mod inside; // a resolved path
 mod locking; // folders of files that are changed
 mod outside; // paths outside the workspace, to read only
@@ -63,6 +65,8 @@ pub struct Workspace {
     home: Option<Home>,
     /// Folders that stood at protected paths.
     remembered: Mutex<HashMap<Identity, Group>>,
+    /// Other folders that may be written as this one.
+    folders: RwLock<Vec<Arc<Workspace>>>,
 }
 
 impl fmt::Debug for Workspace {
@@ -105,7 +109,9 @@ impl Workspace {
         })?;
         let (notes, own_writes, remembered) = (Running::default(), Mutex::default(), Mutex::default());
         let (own, home, surveys, named) = (Vec::new(), None, Mutex::default(), Mutex::default());
-        let it = Workspace { root, dir, outputs: None, notes, own_writes, surveys, named, own, home, remembered };
+        let folders = RwLock::default();
+        let it =
+            Workspace { root, dir, outputs: None, notes, own_writes, surveys, named, own, home, remembered, folders };
         it.remember_protected();
         Ok(it)
     }
@@ -158,16 +164,18 @@ impl Workspace {
         if let Some(output) = self.saved_output(path) {
             return Ok(output);
         }
-        let relative =
-            if path.is_absolute() { path.strip_prefix(&self.root).map_err(|_| self.outside(given))? } else { path };
-        let path = fold(relative).ok_or_else(|| self.outside(given))?;
-        Ok(Inside { path, base: Base::Root })
+        let relative = if path.is_absolute() { path.strip_prefix(&self.root).ok() } else { Some(path) };
+        match relative.and_then(fold) {
+            Some(path) => Ok(Inside { path, base: Base::Root }),
+            None => self.in_folder(path).ok_or_else(|| self.outside(given)),
+        }
     }
 
     fn outside(&self, given: &str) -> Error {
+        let folders: String = self.folders().iter().map(|it| format!(" and {}", it.root.display())).collect();
         Error::new(
             Code::OutsideWorkspace,
-            format!("`{}` is outside the workspace {}", given.escape_debug(), self.root.display()),
+            format!("`{}` is outside the workspace {}{folders}", given.escape_debug(), self.root.display()),
             "a path inside the workspace",
         )
         .with("input", given)
@@ -180,7 +188,10 @@ impl Workspace {
     /// A folder that the path cannot leave, and the path in it.
     fn opened<'a>(&self, at: &'a Inside) -> io::Result<(Dir, &'a Path)> {
         match at.base {
-            Base::Root => Ok((self.dir.try_clone()?, at.as_path())),
+            Base::Root | Base::Folder => {
+                let (root, path) = self.held(at);
+                Ok((root.dir.try_clone()?, path))
+            }
             Base::Outputs => self.opened_output(at),
             Base::Outside => outside::parent(&at.path),
         }
@@ -202,20 +213,29 @@ impl Workspace {
 
     /// Returns the canonical path, so that two names of one file compare equal.
     pub fn real(&self, at: &Inside) -> PathBuf {
-        let real = if at.base == Base::Root { self.dir.canonicalize(at.as_path()).ok() } else { None };
+        let real = at.base.is_written().then(|| self.held(at)).and_then(|(root, path)| {
+            let real = root.dir.canonicalize(path).ok()?;
+            Some(if at.base == Base::Root { real } else { root.root.join(real) })
+        });
         real.unwrap_or_else(|| PathBuf::from(at.display()))
     }
 
     /// Resolves symlinks with an absolute target: their text leads outside, but the target may lie inside.
     fn followed(&self, at: &Inside) -> Inside {
-        let leads_out = at.base == Base::Root && self.dir.metadata(at.as_path()).is_err_and(|e| leads_out(&e));
+        let leads_out = at.base.is_written() && {
+            let (root, path) = self.held(at);
+            root.dir.metadata(path).is_err_and(|e| leads_out(&e))
+        };
         Some(at).filter(|_| leads_out).and_then(|at| self.behind_absolute_links(at)).unwrap_or_else(|| at.clone())
     }
 
     fn behind_absolute_links(&self, at: &Inside) -> Option<Inside> {
         let real = self.path_of(at).canonicalize().ok()?;
-        let path = real.strip_prefix(&self.root).ok()?.to_owned();
-        Some(Inside { path, base: Base::Root }).filter(|real| real.path != at.path)
+        let inside = match real.strip_prefix(&self.root) {
+            Ok(path) => Inside { path: path.to_owned(), base: Base::Root },
+            Err(_) => self.in_folder(&real)?,
+        };
+        Some(inside).filter(|real| real.path != at.path)
     }
 
     /// Returns the absolute path, for walking and as a working directory. Opening it directly is not confined to the
@@ -300,7 +320,8 @@ impl Workspace {
     /// As [`Workspace::read`]; `NOT_REGULAR_FILE` for a symlink, or a path through one, too; `READ_FAILED` for a longer
     /// file.
     pub fn read_plain(&self, at: &Inside, most: u64) -> Result<Vec<u8>> {
-        let before = self.dir.symlink_metadata(at.as_path()).map_err(|e| self.io("read", at, &e))?;
+        let (root, path) = self.held(at);
+        let before = root.dir.symlink_metadata(path).map_err(|e| self.io("read", at, &e))?;
         if before.is_symlink() || self.is_behind_symlink(at) {
             let message = format!("`{}` is a symlink, or lies behind one", at.display());
             return Err(Error::new(Code::NotRegularFile, message, "a regular file").with("input", at.display()));
@@ -365,12 +386,14 @@ impl Workspace {
 
     /// Whether a parent folder of the path is a symlink.
     pub fn is_behind_symlink(&self, at: &Inside) -> bool {
-        at.path.ancestors().skip(1).any(|folder| self.dir.symlink_metadata(folder).is_ok_and(|m| m.is_symlink()))
+        let (root, path) = self.held(at);
+        path.ancestors().skip(1).any(|folder| root.dir.symlink_metadata(folder).is_ok_and(|m| m.is_symlink()))
     }
 
     /// Whether one of the path's parent folders is a file.
     pub fn is_below_file(&self, at: &Inside) -> bool {
-        at.path.ancestors().skip(1).any(|above| self.dir.metadata(above).is_ok_and(|m| m.is_file()))
+        let (root, path) = self.held(at);
+        path.ancestors().skip(1).any(|above| root.dir.metadata(above).is_ok_and(|m| m.is_file()))
     }
 
     /// Whether anything exists at the path.
@@ -446,7 +469,8 @@ impl Workspace {
         match e.kind() {
             io::ErrorKind::PermissionDenied if leads_out(e) => {
                 let mut error = self.outside(&input);
-                error.message = format!("`{shown}` leads outside the workspace through a symlink");
+                let root = if at.base == Base::Folder { "its folder" } else { "the workspace" };
+                error.message = format!("`{shown}` leads outside {root} through a symlink");
                 error
             }
             io::ErrorKind::NotFound if at.base == Base::Outputs => {

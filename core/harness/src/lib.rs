@@ -22,12 +22,13 @@ use files::images;
 use files::snapshot::SessionSnapshot;
 use files::workspace::{Workspace, remove_left};
 use parking_lot::Mutex;
+use permissions::rules::written_folders;
 use process::Stopping;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{
-    Attachment, ContextDocument, Entry, Mode, Rule, SessionId, SessionStarted, SettingsChanged, Toolset,
+    Attachment, ContextDocument, Entry, Mode, Rule, Scope, SessionId, SessionStarted, SettingsChanged, Toolset,
 };
-use protocol::input::SettingsChange;
+use protocol::input::{FolderAccess, RuleReach, SettingsChange};
 use protocol::remedy::{ModelNeed, Remedy};
 use protocol::trust::Contributions;
 use provider::choose::Providers;
@@ -74,6 +75,8 @@ pub struct SessionDefaults {
     pub instructions: Option<String>,
     /// Rules of this run alone.
     pub allowed: Vec<Rule>,
+    /// Folders outside the workspace that every Session here works on from now on, as on the workspace.
+    pub folders: Vec<PathBuf>,
     /// Changes for a resumed Session; its other settings stay as they were recorded.
     pub resumed: SettingsChange,
 }
@@ -98,13 +101,13 @@ impl Harness {
     /// Opens a workspace, with the Providers that were found for it.
     ///
     /// # Errors
-    /// `NOT_FOUND` when the workspace cannot be opened.
+    /// `NOT_FOUND` when the workspace cannot be opened, `INVALID_ARGS` for a folder that cannot be worked on.
     pub fn new(
         workspace: &Path,
         around: &Environment,
         providers: Arc<Providers>,
         options: Options,
-        beginning: SessionDefaults,
+        mut beginning: SessionDefaults,
     ) -> Result<Harness> {
         let workspace = Workspace::open(workspace)?;
         let store = Store::new(&around.home);
@@ -143,7 +146,7 @@ impl Harness {
         };
         let sandbox = Sandbox::new(options.sandbox, places);
         let environment = environment.into();
-        let services = Services {
+        let mut services = Services {
             workspace: Arc::clone(&workspace),
             project: None,
             providers: SharedProviders::new(providers),
@@ -180,6 +183,12 @@ impl Harness {
             store: store.clone(),
             allowed: beginning.allowed.clone().into(),
         };
+        for folder in &mut beginning.folders {
+            *folder = session::folders::checked(&folder.display().to_string(), FolderAccess::Write, &services)?;
+        }
+        // They hold for this run also where no Session is.
+        let folders = beginning.folders.iter().map(|it| Rule::Allow(Scope::Writes(it.display().to_string())));
+        services.allowed = beginning.allowed.iter().cloned().chain(folders).collect();
         Ok(Harness { store, services, beginning })
     }
 
@@ -381,8 +390,19 @@ impl Harness {
 
     /// Runs a Session; `note` is a notice for its first watcher.
     fn spawn(&self, id: SessionId, log: LogAccess, history: History, note: Option<String>) -> Result<Handle> {
+        for folder in self.beginning.folders.iter().filter(|_| matches!(log, LogAccess::Writes(_))) {
+            let rule = Rule::Allow(Scope::Writes(folder.display().to_string()));
+            self.services.save_rule(rule, RuleReach::Session, None, &id)?;
+        }
         let at = Position::root(&id, self.services.options.agents);
         agents::begin(&self.services, Beginning { id, log, history, note, at })
+    }
+
+    /// The folders beside the workspace that a Session works on now.
+    pub fn folders(&self, id: &SessionId) -> Vec<PathBuf> {
+        let saved = self.store.rules().load().for_gate(Some(id), self.workspace());
+        let rules: Vec<Rule> = self.services.allowed.iter().cloned().chain(saved).collect();
+        written_folders(&rules).into_iter().filter(|it| it.is_dir()).map(Path::to_owned).collect()
     }
 
     /// The canonical root of the workspace.

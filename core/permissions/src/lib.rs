@@ -22,7 +22,7 @@ pub use bounds::SetBy;
 use readers::parse;
 pub use readers::{Judged, Parse};
 pub use readers::{Takes, UnaskedProgram, unasked_programs};
-pub use readers::{plain, prove, prove_read_only};
+pub use readers::{git_root, plain, prove, prove_read_only};
 use rules::Covers;
 use touch::Command;
 pub use touch::{Changes, Protected, Touch, UsersWord};
@@ -34,6 +34,8 @@ pub struct Readable<'a> {
     pub workspace: &'a Path,
     /// The folder of the Session's saved outputs.
     pub outputs: Option<&'a Path>,
+    /// Folders outside that are worked on as the workspace is.
+    pub folders: &'a [PathBuf],
     /// Files and folders outside: sources that everybody can have, and folders that the user has added.
     pub others: &'a [PathBuf],
     /// The home folder of the command, where it is known.
@@ -44,7 +46,26 @@ pub struct Readable<'a> {
 
 impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Readable<'a> {
     fn from(workspace: &'a P) -> Readable<'a> {
-        Readable { workspace: workspace.as_ref(), outputs: None, others: &[], home: None, is_confined: true }
+        Readable {
+            workspace: workspace.as_ref(),
+            outputs: None,
+            folders: &[],
+            others: &[],
+            home: None,
+            is_confined: true,
+        }
+    }
+}
+
+impl<'a> Readable<'a> {
+    /// The workspace, then the folders besides it.
+    fn roots(&self) -> impl Iterator<Item = &'a Path> + use<'a> {
+        std::iter::once(self.workspace).chain(self.folders.iter().map(PathBuf::as_path))
+    }
+
+    /// The workspace, or the folder besides it, that holds this path.
+    fn root_of(&self, path: &Path) -> Option<&'a Path> {
+        self.roots().find(|it| path.starts_with(it))
     }
 }
 

@@ -111,17 +111,20 @@ pub(super) fn parse(line: &str, readable: Readable<'_>) -> Parse {
 }
 
 fn walk(line: &str, readable: Readable<'_>, is_allowed: Option<&IsAllowed<'_>>) -> Parse {
+    walk_on(line, &Ground::new(readable), is_allowed)
+}
+
+fn walk_on(line: &str, ground: &Ground<'_>, is_allowed: Option<&IsAllowed<'_>>) -> Parse {
     if line.len() > MAX_COMMAND {
         return Parse { fault: Some(TOO_LONG.into()), ..Parse::default() };
     }
     let script = Script::parse(line, LineEnd::Newline);
-    let ground = Ground::new(readable);
     let mut walk = Walk {
-        ground: &ground,
+        ground,
         is_allowed,
         parse: Parse::default(),
         loops: Vec::new(),
-        now: vec![readable.workspace.to_owned()],
+        now: vec![ground.workspace().to_owned()],
         left: Vec::new(),
         count: 0,
         is_subshell: false,
@@ -186,5 +189,15 @@ fn check_between(line: &str, script: &Script<'_>) -> Result<(), String> {
 
 /// The repository of git that a folder belongs to, if git may run there unasked.
 fn check_repository(folder: &Path, ground: &Ground<'_>) -> Result<(), String> {
-    repository::check(ground.workspace, folder)
+    let root = ground.root_of(folder).ok_or("git would run outside the workspace")?;
+    repository::check(root, folder)?;
+    ground.runs_git_in(root)
+}
+
+/// The workspace, or the folder besides it, in whose repository git runs in a line that is proven to only read; `None` where it
+/// runs no git.
+pub fn git_root<'a>(line: &str, readable: Readable<'a>) -> Option<&'a Path> {
+    let ground = Ground::new(readable);
+    let _ = walk_on(line, &ground, None);
+    ground.git()
 }

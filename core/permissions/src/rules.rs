@@ -137,6 +137,26 @@ pub fn read_folders(rules: &[Rule]) -> Vec<&Path> {
     allowed.filter(|folder| !denies_reading(rules, folder)).collect()
 }
 
+/// Folders outside the workspace that the user lets pixir work on, without those that a deny leaves out, in whole or in part,
+/// and without those that lie in another one.
+pub fn written_folders(rules: &[Rule]) -> Vec<&Path> {
+    let allowed = rules.iter().filter_map(|rule| match rule {
+        Rule::Allow(Scope::Writes(folder)) => Some(Path::new(folder)),
+        Rule::Allow(_) | Rule::Deny(_) => None,
+    });
+    let mut all: Vec<&Path> =
+        allowed.filter(|folder| !denies_writing(rules, folder) && !denies_reading(rules, folder)).collect();
+    all.sort();
+    // In this order a folder comes before what lies in it.
+    all.dedup_by(|next, before| next.starts_with(&**before));
+    all
+}
+
+/// Whether a deny leaves out working on this folder outside the workspace, or on something in it.
+pub fn denies_writing(rules: &[Rule], folder: &Path) -> bool {
+    rules.iter().any(|rule| matches!(rule, Rule::Deny(Scope::Writes(it)) if Path::new(it).starts_with(folder) || folder.starts_with(it)))
+}
+
 /// Whether a deny leaves out this folder outside the workspace, or something in it.
 pub fn denies_reading(rules: &[Rule], folder: &Path) -> bool {
     rules.iter().any(|rule| matches!(rule, Rule::Deny(Scope::Reads(it)) if Path::new(it).starts_with(folder) || folder.starts_with(it)))
@@ -188,7 +208,11 @@ pub(super) fn denies(scope: &Scope, touch: &Touch) -> Covers {
     match (scope, touch) {
         (Scope::FileChanges, Touch::Files { .. }) => Covers::Yes,
         (Scope::Files(glob), Touch::Files { path, .. }) => match path {
-            Some(path) => is(is_below(glob, path)),
+            // A deny of `**/*.key` means the keys of every folder.
+            Some(path) => {
+                let ends = path.match_indices('/').map(|(at, _)| &path[at + 1..]).filter(|_| path.starts_with('/'));
+                is(is_below(glob, path) || ends.into_iter().any(|end| is_below(glob, end)))
+            }
             None => Covers::Perhaps,
         },
         (Scope::Reads(folder), Touch::Outside { paths, .. }) => {
@@ -317,8 +341,9 @@ pub fn is_path_glob(glob: &str) -> bool {
     !glob.trim().is_empty() && parse(&format!("files({glob})")).is_ok()
 }
 
+/// Whether a glob covers this path. One from the root of the workspace covers no absolute path, which lies in another folder.
 pub(super) fn is_below(glob: &str, path: &str) -> bool {
-    path_glob(glob).is_some_and(|glob| glob.is_match(path))
+    glob.starts_with('/') == path.starts_with('/') && path_glob(glob).is_some_and(|glob| glob.is_match(path))
 }
 
 #[cfg(test)]

@@ -263,8 +263,10 @@ notices! {
     RestoreInterrupted = "RESTORE_INTERRUPTED",
     /// The user has answered whether the workspace is trusted.
     TrustChanged = "TRUST_CHANGED",
-    /// The user lets the tools read a folder outside the workspace.
+    /// The user lets the Session read a folder outside the workspace, or work on it.
     FolderAdded = "FOLDER_ADDED",
+    /// A folder that the Session worked on is gone, or another one has taken its place.
+    FolderLost = "FOLDER_LOST",
     /// A saved rule cannot be read by this build.
     RuleUnreadable = "RULE_UNREADABLE",
     /// A restore left a file as it was.

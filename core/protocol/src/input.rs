@@ -11,12 +11,14 @@ use crate::event::{Attachment, Delivery, HunkReviewed, Mode, Resumed, Rule, Sett
 use crate::servers::ServerAct;
 use crate::trust::TrustAnswer;
 
+mod folder; // what a Session may do in a folder outside the workspace
 mod compact; // what the user changed in the preview of a compaction
 mod hunk; // a part of a change that is taken back
 mod message; // a message of the user
 mod restore; // how files are restored
 
 pub use compact::CompactOptions;
+pub use folder::FolderAccess;
 pub use hunk::{HunkEdit, HunkRevert};
 pub use message::{MAX_CONTEXT, MAX_DOCUMENT, Message};
 pub use restore::{OnConflict, RestoreOptions, has_marks};
@@ -82,10 +84,13 @@ pub enum Input {
         /// The rule's id.
         id: String,
     },
-    /// Let the tools and programs of this Session read a folder outside the workspace, and publish the rules in force.
+    /// Let this Session read a folder outside the workspace, or work on it as on the workspace, and publish the rules in force.
     AddFolder {
         /// The folder: absolute, or relative to the workspace.
         path: String,
+        /// What the Session may do there.
+        #[serde(default)]
+        access: FolderAccess,
         /// Where that holds from now on.
         #[serde(default)]
         holds: RuleReach,
@@ -100,6 +105,9 @@ pub enum Input {
         /// The content that the user saw, by path: [`Contributions::seen`](crate::trust::Contributions::seen).
         #[serde(default)]
         seen: BTreeMap<String, String>,
+        /// The folder beside the workspace that the answer is about: [`Contributions::folder`](crate::trust::Contributions::folder).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<String>,
     },
     /// Stop a background job.
     StopJob {

@@ -34,6 +34,8 @@ pub enum ContributionKind {
     Workflow,
     /// A server of the Model Context Protocol.
     McpServer,
+    /// The context file of a folder beside the workspace.
+    Instructions,
 }
 
 impl ContributionKind {
@@ -46,6 +48,7 @@ impl ContributionKind {
             ContributionKind::Role => "role",
             ContributionKind::Workflow => "workflow",
             ContributionKind::McpServer => "MCP server",
+            ContributionKind::Instructions => "instructions",
         }
     }
 }
@@ -85,11 +88,14 @@ pub struct Contribution {
     pub digest: Option<String>,
 }
 
-/// All contributions of a workspace.
+/// All contributions of a workspace, or of a folder that is worked on besides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contributions {
     /// The root of the workspace.
     pub workspace: String,
+    /// The folder beside it that they are of. An answer about them names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// In the order in which they are shown.
     pub all: Vec<Contribution>,
     /// The workspace is trusted for this run alone, whatever the user answered.

@@ -4,7 +4,7 @@
 use super::effort::Effort;
 use super::error::{Code, Error, Result};
 use super::event::{Attachment, Mode, Toolset};
-use super::input::{CompactOptions, Input, RestoreOptions, RuleReach, SettingsChange};
+use super::input::{CompactOptions, FolderAccess, Input, RestoreOptions, RuleReach, SettingsChange};
 use super::servers::ServerAct;
 
 /// Makes the Input of an order.
@@ -52,6 +52,8 @@ pub enum Argument {
     Skill,
     /// A file of the workspace.
     File,
+    /// A folder outside the workspace.
+    Folder,
     /// Another verb.
     Command,
 }
@@ -205,7 +207,7 @@ fn effort(order: Order<'_>) -> Result<Input> {
 /// The word that leaves the effort to the model.
 pub const DEFAULT_EFFORT: &str = "default";
 
-use Argument::{Model, Skill, Turn, Words};
+use Argument::{Folder, Model, Skill, Turn, Words};
 use Outcome::{Done, Previewed, Shown};
 use When::{Always, Idle, Live};
 
@@ -240,8 +242,11 @@ pub const VERBS: &[Verb] = &[
     Verb::new("toolset", "[typed|run|both|none]", Live, "the tools that the model gets, from the next request on", "Set{toolset}").takes(Words(&["typed", "run", "both", "none"])).client("Change the tools of the model", "typed, run, both or none").headless()
         .is(Done, |it| set(SettingsChange { toolset: Some(Toolset::parse(it.args)?), ..SettingsChange::default() })),
     Verb::new("model", "[provider/name]", Live, "the model that answers from the next request on", "Set{provider, model}").takes(Model).client("Change the model", "provider/model"),
-    Verb::new("add-dir", "<folder>", Live, "let the tools read a folder outside the workspace", "AddFolder{path}").client("Let the tools read a folder outside the workspace", "the folder")
-        .is(Done, |it| Ok(Input::AddFolder { path: it.args.to_owned(), holds: RuleReach::Session })),
+    Verb::new("add-dir", "<folder>[:rw]", Live, "read a folder outside the workspace; with :rw, work on it as on the workspace", "AddFolder{path, access}").takes(Folder).client("Read a folder outside the workspace, or work on it too", "the folder; FOLDER:rw to work on it")
+        .is(Done, |it| {
+            let (path, access) = FolderAccess::of(it.args);
+            Ok(Input::AddFolder { path: path.to_owned(), access, holds: RuleReach::Session })
+        }),
     Verb::new("trust", "[revoke]", Live, "what this workspace brings along, and whether you trust it", "ShowTrust, AnswerTrust{answer, seen}").takes(Words(&["revoke"])).client("Show what this workspace brings along, and decide whether it is in force", "revoke"),
     Verb::new("permissions", "", Live, "mode, sandbox, rules and the last decisions; x revokes a rule", "ListRules, RevokeRule{id}").client("Show the mode and the rules by which calls run without asking", "")
         .is(Shown, |_| Ok(Input::ListRules)),

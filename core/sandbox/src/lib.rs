@@ -240,7 +240,7 @@ impl Sandbox {
             },
             jobs: own.jobs.clone(),
             is_joined: own.is_joined,
-            is_of_group: view::is_of_group(&own.workspace),
+            is_of_group: std::iter::once(&own.workspace).chain(&own.folders).any(|it| view::is_of_group(it)),
             outside: policy == Policy::Outside || tier == Tier::None,
             view,
             folder: folder.to_owned(),

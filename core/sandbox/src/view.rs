@@ -55,6 +55,8 @@ pub struct Own {
     pub beside: Vec<PathBuf>,
     /// Folders outside the workspace that the user has added, to read.
     pub added: Vec<PathBuf>,
+    /// Those that work changes as it changes the workspace.
+    pub folders: Vec<PathBuf>,
     /// Jobs of the Session whose loopback network is shared.
     pub jobs: Vec<Leader>,
     /// The program is a job.
@@ -251,9 +253,11 @@ impl Views {
         };
         add(&mut self.fixed.iter(), Access::Show);
         // The workspace has its own environments and programs, which work changes like everything in it.
-        add(&mut self.named.iter().filter(|it| !it.starts_with(&own.workspace)), Access::Show);
+        let is_elsewhere =
+            |it: &&PathBuf| !it.starts_with(&own.workspace) && !own.folders.iter().any(|folder| it.starts_with(folder));
+        add(&mut self.named.iter().filter(is_elsewhere), Access::Show);
         // Those of the workspace itself are changed like everything in it.
-        let is_of_user = |it: &&PathBuf| !it.starts_with(&own.workspace) || self.is_of_home(it);
+        let is_of_user = |it: &&PathBuf| is_elsewhere(it) || self.is_of_home(it);
         // What only looks sees a cover that holds something, and without one the folders around the caches show them.
         let is_covered = works || own.cover.as_deref().is_some_and(holds_cover);
         let access = if is_covered { Access::Cache } else { Access::Show };
@@ -261,12 +265,18 @@ impl Views {
         // What is shown already may be one that work changes.
         let is_new = |it: &&PathBuf| !self.shows(it) && self.may_add(it);
         add(&mut own.added.iter().filter(is_new), Access::Show);
-        let of_added = own.added.iter().flat_map(|it| SECRETS_OF_ALL.iter().filter_map(|name| there(&it.join(name))));
+        // A folder that was exchanged since is not shown.
+        let folders = || own.folders.iter().filter(|it| self.may_add(it));
+        let of_added = own
+            .added
+            .iter()
+            .chain(folders())
+            .flat_map(|it| SECRETS_OF_ALL.iter().filter_map(|name| there(&it.join(name))));
         add(&mut of_added.collect::<Vec<_>>().iter(), Access::Hide);
         add(&mut own.beside.iter(), Access::Show);
         add(&mut own.git.iter(), if works { Access::Change } else { Access::Show });
         add(&mut self.secrets.iter(), Access::Hide);
-        add(&mut std::iter::once(&own.workspace), if works { Access::Change } else { Access::Show });
+        add(&mut std::iter::once(&own.workspace).chain(folders()), if works { Access::Change } else { Access::Show });
         add(&mut own.outputs.iter().filter(|it| it.exists()), Access::Show);
         if policy == Policy::Network {
             // The list of name servers may be behind a symlink out of /etc.

@@ -30,7 +30,7 @@ mod agents; // child Sessions: what is recorded and heard of them
 mod answers; // what the user answers
 mod branches; // branches that the user removes and restores
 mod fork; // a branch as the beginning of another Session
-mod folders; // folders outside the workspace that the tools may read
+pub mod folders; // folders outside the workspace that the Session reads or works on
 mod compact; // compactions on request: previews, drafts, what the user approved; what fills the context
 mod jobs; // background jobs
 mod queue; // messages that wait for the running Turn
@@ -178,6 +178,10 @@ impl Session {
         for text in std::mem::take(&mut *services.left_behind.lock()) {
             tracing::warn!("{text}");
             opening_notices.push((Severity::Warning, NoticeCode::FileProtected.name(), text, None));
+        }
+        // Those of a child are its parent's.
+        if !is_child {
+            opening_notices.extend(folders::lost(&services));
         }
         if let Some(servers) = &services.servers {
             servers.join();
@@ -380,12 +384,13 @@ impl Session {
             Input::ListRules => Ok(self.list_rules()),
             Input::Mcp { server, act } => return self.act_on_server(server, act, reply),
             Input::RevokeRule { id } => self.services.store.rules().revoke(&id).map(|()| self.list_rules()),
-            Input::AddFolder { path, holds } => self.add_folder(&path, holds),
+            Input::AddFolder { path, access, holds } => self.add_folder(&path, access, holds),
             Input::ShowTrust => {
                 self.look(true);
                 Ok(Accepted::default())
             }
-            Input::AnswerTrust { answer, seen } => self.answer_trust(answer, &seen),
+            Input::AnswerTrust { answer, seen, folder: None } => self.answer_trust(answer, &seen),
+            Input::AnswerTrust { answer, seen, folder: Some(folder) } => self.answer_trust_of(&folder, answer, &seen),
             Input::Prompt(message) | Input::FollowUp(message) if self.work.is_some() => {
                 self.wait_in_line(Waiting::Say(message))
             }

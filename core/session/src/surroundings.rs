@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Session;
+use super::folders;
 use super::work::Work;
 use context::environment::{self, Posture};
 use context::sketch;
@@ -36,10 +37,14 @@ impl Session {
         if let Some(running) = self.work.as_mut().and_then(Work::turn_mut) {
             running.repository = Some(git.clone());
         }
+        let (folders, of_folders) = self.look_at_folders(told.folders.clone()).await;
         let role = self.role.as_ref().map(|role| role.name.clone());
         let roles = self.roles.clone().filter(|_| self.services.agents.is_some());
-        let surroundings = Surroundings { role, roles, ..posture.with(git) };
+        let surroundings = Surroundings { role, roles, folders, ..posture.with(git) };
         let mut documents = environment::changes(&told, &surroundings);
+        if told.folders != surroundings.folders {
+            documents.extend(of_folders);
+        }
         if told.role != surroundings.role {
             let text = self.role.as_ref().map_or(NO_ROLE, |role| role.body.as_str());
             let named = self.role.as_ref().map_or(String::new(), |role| format!(" {}", role.name));
@@ -72,6 +77,16 @@ impl Session {
         match tokio::time::timeout(MOST_WAIT, look).await {
             Ok(Ok(looked)) => looked,
             Ok(Err(_)) | Err(_) => told,
+        }
+    }
+
+    /// The folders beside the workspace as they are now, or as the model knows them where the file system does not answer.
+    async fn look_at_folders(&self, told: Option<String>) -> (Option<String>, Vec<ContextDocument>) {
+        let services = self.services.clone();
+        let look = task::spawn_blocking(move || folders::told(&services));
+        match tokio::time::timeout(MOST_WAIT, look).await {
+            Ok(Ok(looked)) => looked,
+            Ok(Err(_)) | Err(_) => (told, Vec::new()),
         }
     }
 

@@ -488,6 +488,8 @@ impl Travel {
         let branch = Branch::to(&self.history, &self.session, &self.services, seq);
         branch.copy_to(&mut log, &id, started, &own, name.map(|name| format!("{name} (fork)")))?;
         log.establish()?;
+        // The conversation goes on where it was, and the user allowed that conversation to work there.
+        self.services.share_folders(&self.session, &id)?;
         Ok(id)
     }
 }

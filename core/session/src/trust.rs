@@ -1,18 +1,21 @@
 //! What the workspace brings along: read beside the Session, asked about once, answered by the user.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::Session;
 use config::project::CONFIG;
-use protocol::error::{NoticeCode, Result};
+use context::folders;
+use protocol::error::{Code, Error, NoticeCode, Result};
 use protocol::event::{Live, Severity};
 use protocol::input::Accepted;
 use protocol::trust::{Contributions, TrustAnswer};
 
 /// What the workspace brings along, as it was read.
 pub(super) struct Looked {
-    contributions: Contributions,
+    /// Of the workspace, then of each folder that is worked on besides.
+    contributions: Vec<Contributions>,
     /// The user wants to see them, also where there is nothing to answer.
     is_wanted: bool,
 }
@@ -20,14 +23,52 @@ pub(super) struct Looked {
 impl Session {
     /// Reads what the workspace brings along, beside the Session: there may be many files.
     pub(super) fn look(&mut self, is_wanted: bool) {
-        let library = Arc::clone(&self.services.library);
-        self.looking.spawn_blocking(move || Looked { contributions: library.contributions(), is_wanted });
+        let (library, workspace) = (Arc::clone(&self.services.library), Arc::clone(&self.services.workspace));
+        let trust = self.services.store.trust();
+        self.looking.spawn_blocking(move || {
+            let open = workspace.folders();
+            let of_folders = open.iter().map(|it| folders::contributions(it, &workspace, &trust));
+            Looked { contributions: std::iter::once(library.contributions()).chain(of_folders).collect(), is_wanted }
+        });
     }
 
     pub(super) fn on_looked(&mut self, looked: Looked) {
-        if looked.is_wanted || looked.contributions.needs_answer() {
-            self.publish(Live::TrustAsked(looked.contributions));
+        for it in looked.contributions {
+            // What the user wants to see is the workspace, and of a folder what it has.
+            if (looked.is_wanted && (it.folder.is_none() || !it.all.is_empty())) || it.needs_answer() {
+                self.publish(Live::TrustAsked(it));
+            }
         }
+    }
+
+    /// Records an answer about what is taken from a folder beside the workspace.
+    pub(super) fn answer_trust_of(
+        &mut self,
+        folder: &str,
+        answer: TrustAnswer,
+        seen: &BTreeMap<String, String>,
+    ) -> Result<Accepted> {
+        let open = self.services.workspace.folders();
+        let Some(root) = open.iter().find(|it| it.root() == Path::new(folder)) else {
+            let message = format!("this session does not work on {}", folder.escape_debug());
+            return Err(Error::new(Code::InvalidArgs, message, "add the folder first").with("input", folder));
+        };
+        // A revocation names no content.
+        let known = folders::contributions(root, &self.services.workspace, &self.services.store.trust()).seen();
+        for path in known.keys() {
+            let seen = seen.iter().filter(|(it, _)| *it == path).map(|(path, digest)| (path.clone(), digest.clone()));
+            self.services.store.trust().decide(Path::new(path), answer, &seen.collect())?;
+        }
+        let text = match answer {
+            TrustAnswer::Trust => format!("the model reads the instructions of {folder} from its next request on"),
+            TrustAnswer::NotNow => {
+                format!("the instructions of {folder} stay unused; pixir asks again when they change")
+            }
+            TrustAnswer::Never => format!("the instructions of {folder} are not used, and pixir does not ask again"),
+            TrustAnswer::Revoke => format!("the instructions of {folder} are not used any more"),
+        };
+        self.notice(Severity::Info, NoticeCode::TrustChanged.name(), text);
+        Ok(Accepted::default())
     }
 
     pub(super) fn answer_trust(&mut self, answer: TrustAnswer, seen: &BTreeMap<String, String>) -> Result<Accepted> {

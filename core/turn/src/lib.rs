@@ -39,8 +39,8 @@ pub use ending::Outcome;
 use ending::{LoopGuard, MAX_CIRCLES, Reported, cut_short, empty_answer, too_large};
 pub use relay::DeltaCoalescer;
 pub use reports::{Halt, Next, Report, Reports, Step};
-pub use services::Services;
 pub use services::{AgentOptions, CompactionOptions, Limits, Options};
+pub use services::{FolderStanding, HOLDS_SECRETS, Services};
 pub use summary::summarize;
 
 /// How often in a row a server may pause one answer.

@@ -1,6 +1,6 @@
 //! The services and options that the Harness gives to a Session.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use super::children::Children;
 use call::agents::{Above, ModelTerms, Usual};
+use call::context::Folders;
 use call::leases::Holder;
+use call::protection::finish_left;
 use call::protection::jobs::JobGuards;
 use call::{AgentPlace, Agents, Context, InTurn, Leases, Others, ReadSet, Registry, ResultLimits, Standing};
 use config::{AgentsConfig, SummaryAuthor};
@@ -21,10 +23,11 @@ use files::snapshot::SessionSnapshot;
 use files::workspace::Workspace;
 use jiff::Timestamp;
 use mcp::Servers;
+use permissions::rules::written_folders;
 use process::Stopping;
 use process::jobs::Jobs;
 use protocol::error::Result;
-use protocol::event::{ContextDocument, Mode, Rule, SessionId, Surroundings, Toolset};
+use protocol::event::{ContextDocument, Mode, Rule, Scope, SessionId, Surroundings, Toolset};
 use protocol::input::RuleReach;
 use protocol::rule::Reach;
 use protocol::sandbox::Tier;
@@ -32,7 +35,7 @@ use protocol::tool_spec::ToolSpec;
 use provider::budget::Budget;
 use provider::gate::Gates;
 use provider::shared::SharedProviders;
-use sandbox::{Policy, Sandbox};
+use sandbox::{Policy, Sandbox, is_secret_of_home};
 use storage::blobs::Blobs;
 use storage::log::Disk;
 use storage::store::{Place, Store};
@@ -233,6 +236,7 @@ impl Services {
 
     /// Creates the context of a call, without progress, saved output and asker.
     pub fn context(&self, call_id: &str, toolset: Toolset, sees_images: bool) -> Context {
+        self.open_folders();
         Context {
             call_id: call_id.to_owned(),
             toolset,
@@ -261,6 +265,7 @@ impl Services {
             sandbox: self.sandbox.clone(),
             policy: Policy::Work,
             reads: Vec::new(),
+            folders: Folders::of(&self.workspace),
             scratch: self.scratch.clone(),
             cover: self.cover.clone(),
             outputs: self.outputs.clone(),
@@ -307,7 +312,72 @@ impl Services {
             let saved = loaded.for_gate(Some(&id), self.project().root());
             rules.extend(saved.into_iter().filter(|rule| !rules.contains(rule)).collect::<Vec<_>>());
         }
+        // The folder itself is not copied, so an agent in a copy only reads it.
+        if self.project.is_some() {
+            for rule in &mut rules {
+                if let Rule::Allow(Scope::Writes(folder)) = rule {
+                    *rule = Rule::Allow(Scope::Reads(std::mem::take(folder)));
+                }
+            }
+        }
         rules
+    }
+
+    /// Opens the folders that the rules in force let this Session work on, closes the others, and says of each how it stands.
+    pub fn open_folders(&self) -> Vec<FolderStanding> {
+        let rules = self.rules_in_force();
+        let wanted = written_folders(&rules);
+        let open = self.workspace.folders();
+        if wanted.is_empty() && open.is_empty() {
+            return Vec::new();
+        }
+        let mut roots = Vec::new();
+        let mut all = Vec::new();
+        for folder in wanted {
+            let known = open.iter().find(|it| it.root() == folder && it.is_in_place()).cloned();
+            let opened = known.map_or_else(|| self.open_folder(folder), Ok);
+            let fault = opened.as_ref().err().cloned();
+            roots.extend(opened.ok());
+            all.push(FolderStanding { path: folder.to_owned(), fault });
+        }
+        self.workspace.have_folders(roots);
+        all
+    }
+
+    /// Opens a folder as a root of its own.
+    ///
+    /// # Errors
+    /// Why it cannot be worked on, as a clause.
+    fn open_folder(&self, folder: &Path) -> std::result::Result<Arc<Workspace>, String> {
+        let root = self.workspace.root();
+        match folder.canonicalize() {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err("it is gone".to_owned()),
+            Err(e) => return Err(format!("it cannot be opened: {e}")),
+            Ok(real) if real != folder => return Err(format!("a symlink now leads from there to {}", real.display())),
+            Ok(_) if !folder.is_dir() => return Err("it is not a folder".to_owned()),
+            Ok(_) if folder.starts_with(root) => return Err("it lies in the workspace".to_owned()),
+            Ok(_) if root.starts_with(folder) => return Err("the workspace lies in it".to_owned()),
+            Ok(_) if !self.sandbox.may_add(folder) => return Err(HOLDS_SECRETS.to_owned()),
+            Ok(_) => {}
+        }
+        let opened = self.guarded(folder).map_err(|e| format!("it cannot be opened: {}", e.message))?;
+        // A killed pixir may have left something in it.
+        let left = self.store.running().left();
+        if !left.is_empty() {
+            self.left_behind.lock().extend(finish_left(&left, &opened, &self.blobs));
+        }
+        Ok(Arc::new(opened))
+    }
+
+    /// A root as the tools of one Session see it: pixir's own folders and the user's secrets are out of their reach.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when it cannot be opened.
+    pub fn guarded(&self, root: &Path) -> Result<Workspace> {
+        let own = [Some(self.store.home()), self.user_folder.as_deref()];
+        let home = self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| Path::new(value));
+        let workspace = Workspace::open(root)?.noting(self.store.running());
+        Ok(workspace.guarding(own.into_iter().flatten()).hiding_secrets_of(home, is_secret_of_home))
     }
 
     /// Saves a rule of the user, for so many seconds or until it is revoked.
@@ -330,11 +400,40 @@ impl Services {
         self.store.rules().add(rule, holds, expires).map(drop)
     }
 
+    /// Lets another Session read and work on the folders that this one has for itself. Other rules of a Session are not copied.
+    ///
+    /// # Errors
+    /// `WRITE_FAILED`.
+    pub fn share_folders(&self, from: &SessionId, to: &SessionId) -> Result<()> {
+        let root = self.project().root();
+        for saved in self.store.rules().load().in_force(Some(from), root, Timestamp::now()) {
+            let is_of_folder = matches!(saved.rule, Rule::Allow(Scope::Reads(_) | Scope::Writes(_)));
+            if is_of_folder && matches!(saved.holds, Reach::Session { .. }) {
+                let holds = Reach::Session { session: to.to_string(), workspace: root.display().to_string() };
+                self.store.rules().add(saved.rule, holds, saved.expires)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns where the files of a Session are stored.
     pub fn place(&self, id: &SessionId) -> Place {
         Place::new(&self.logs, id.clone())
     }
 }
+
+/// A folder that a rule lets a Session work on as on the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderStanding {
+    /// Its path.
+    pub path: PathBuf,
+    /// Why it cannot be worked on, as a clause.
+    pub fault: Option<String>,
+}
+
+/// Why a folder is never worked on.
+pub const HOLDS_SECRETS: &str =
+    "it holds secrets, or it is the home folder, a folder for temporary files or one above those";
 
 #[cfg(test)]
 mod tests {

@@ -148,7 +148,7 @@ impl Attached {
         self.work.push(Box::pin(unless(stopped, async move {
             let answer = asked.answer().await;
             let answer = question::trust_answer(question::chosen(answer.as_ref()));
-            Done::Agreed { key, input: Some(Input::AnswerTrust { answer, seen: found.seen() }) }
+            Done::Agreed { key, input: Some(Input::AnswerTrust { answer, seen: found.seen(), folder: found.folder }) }
         })));
     }
 }

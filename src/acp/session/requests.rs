@@ -320,11 +320,13 @@ impl Attached {
 async fn contributions(handle: &Handle, mut watch: Watch) -> Result<Contributions, Error> {
     handle.request(Input::ShowTrust).await?;
     handle.settle().await;
-    let mut found = Contributions::default();
+    let mut found = Vec::new();
     while let Some(event) = watch.try_next() {
         if let Some(Live::TrustAsked(it)) = event.live() {
-            found = it.clone();
+            found.push(it.clone());
         }
     }
-    Ok(found)
+    // One question at a time: about the first that has none yet, else about the workspace.
+    let at = found.iter().position(Contributions::needs_answer).unwrap_or(0);
+    Ok(if found.is_empty() { Contributions::default() } else { found.swap_remove(at) })
 }

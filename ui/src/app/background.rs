@@ -10,7 +10,7 @@ use pixir_core::{Error, Git, Handle, Harness, Input, Result, Watch, WorkflowPlan
 use tokio::task::JoinHandle;
 
 use super::connecting::Connecting;
-use super::{App, log_tail};
+use super::{App, folders, log_tail};
 use crate::app::agents::Entered;
 use crate::app::clipboard::{self, Osc52};
 use crate::app::doors::Exported;
@@ -200,6 +200,12 @@ impl App {
     /// Finds files in the last list of the workspace's files. If that list is old or incomplete, it is read again
     /// meanwhile and the search is repeated.
     pub(super) fn find_files(&mut self, letters: String) {
+        if self.state.composer.typed_argument().is_some_and(|it| it.argument == Argument::Folder) {
+            let (above, _) = folders::parts(&letters);
+            let folder = self.program.path(above, &self.state.session.workspace);
+            self.spawn_blocking(move || BackgroundEvent::Files { found: folders::of(&letters, &folder), letters });
+            return;
+        }
         if let Some(harness) = self.harness.clone()
             && harness.mentions_server(&letters)
         {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pixir_core::event::SessionId;
-use pixir_core::input::RuleReach;
+use pixir_core::input::{FolderAccess, RuleReach};
 use pixir_core::text::human::human_size;
 use pixir_core::{Error, Harness, Input};
 
@@ -72,10 +72,10 @@ impl App {
         self.perform(effects).await;
     }
 
-    /// Lets the tools read a folder.
-    pub(super) async fn add_folder(&mut self, path: &str, holds: RuleReach) {
+    /// Lets the Session read a folder or work on it.
+    pub(super) async fn add_folder(&mut self, path: &str, access: FolderAccess, holds: RuleReach) {
         let folder = self.program.path(path, &self.state.session.workspace);
-        self.send(Input::AddFolder { path: folder.display().to_string(), holds }).await;
+        self.send(Input::AddFolder { path: folder.display().to_string(), access, holds }).await;
     }
 
     /// The path of a file that the user wants to attach.
@@ -161,7 +161,12 @@ impl App {
                 let candidates = names.iter().map(|name| Candidate::new(name.as_str(), about(name))).collect();
                 arguments::on_loaded(&mut self.state, argument, candidates);
             }
-            Argument::Text | Argument::Words(_) | Argument::Turn | Argument::File | Argument::Command => {}
+            Argument::Text
+            | Argument::Words(_)
+            | Argument::Turn
+            | Argument::File
+            | Argument::Folder
+            | Argument::Command => {}
         }
     }
 }

@@ -50,7 +50,7 @@ impl App {
                 Effect::Examine => self.examine(),
                 Effect::ReadLog => self.read_log(),
                 Effect::FollowLog => self.follow_log(),
-                Effect::AddFolder { path, holds } => self.add_folder(&path, holds).await,
+                Effect::AddFolder { path, access, holds } => self.add_folder(&path, access, holds).await,
                 Effect::Export { format, file } => self.export(format, file.as_deref()),
                 Effect::Find { number, text } => {
                     let hay = find::haystack(&self.state.transcript, &self.state.look.more.remedies);

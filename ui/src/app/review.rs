@@ -13,7 +13,8 @@ use crate::overlay::diff::{self, DiffView, Part, Want};
 
 impl App {
     pub(super) fn read_diff(&mut self, harness: &Harness, want: Want) {
-        let reviewer = Reviewer::new(harness.blobs().clone(), self.state.session.workspace.clone());
+        let folders = self.state.session.id.as_ref().map_or(Vec::new(), |id| harness.folders(id));
+        let reviewer = Reviewer::new(harness.blobs().clone(), self.state.session.workspace.clone(), folders);
         let entries = match &want {
             Want::Changes { .. } => self.state.history.entries().to_vec(),
             Want::Moves { .. } | Want::Counts { .. } | Want::Patch { .. } | Want::Whole { .. } => Vec::new(),

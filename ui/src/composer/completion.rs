@@ -61,7 +61,7 @@ impl Completion {
             Argument::Session | Argument::Turn | Argument::Model | Argument::Theme | Argument::Skill => {
                 candidates.to_vec()
             }
-            Argument::Text | Argument::File => Vec::new(),
+            Argument::Text | Argument::File | Argument::Folder => Vec::new(),
         };
         let text = |it: &Candidate| match typed.argument {
             // The user knows a Session by its title, and a Turn by its prompt.
@@ -72,6 +72,7 @@ impl Completion {
             | Argument::Theme
             | Argument::Skill
             | Argument::File
+            | Argument::Folder
             | Argument::Command => it.value.clone(),
         };
         let mut matches = slash::fuzzy(&typed.letters, words, text);
@@ -97,9 +98,10 @@ impl Composer {
         (argument != Argument::Text && !is_past).then_some(Typed { argument, letters })
     }
 
-    /// The letters of the path that the user is typing: after an `@`, or after a command that takes a file.
+    /// The letters of the path that the user is typing: after an `@`, or after a command that takes a file or a folder.
     pub(crate) fn path_letters(&self) -> Option<String> {
-        let of_argument = || self.typed_argument().filter(|it| it.argument == Argument::File).map(|it| it.letters);
+        let is_path = |it: &Typed| matches!(it.argument, Argument::File | Argument::Folder);
+        let of_argument = || self.typed_argument().filter(is_path).map(|it| it.letters);
         of_argument().or_else(|| Some(self.mention()?.letters))
     }
 

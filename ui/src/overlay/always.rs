@@ -100,7 +100,7 @@ impl Decided {
                 self.command.as_ref().is_some_and(|line| rules::overlap(scope, line) == Some(true))
             }
             Scope::FileChanges | Scope::Files(_) => !self.files.is_empty() && rules::covers_files(scope, &self.files),
-            Scope::Reads(_) | Scope::Mcp(_) | Scope::Network | Scope::Unknown => false,
+            Scope::Reads(_) | Scope::Writes(_) | Scope::Mcp(_) | Scope::Network | Scope::Unknown => false,
         }
     }
 

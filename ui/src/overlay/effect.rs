@@ -2,7 +2,7 @@
 
 use pixir_core::Input;
 use pixir_core::event::SessionId;
-use pixir_core::input::{RuleReach, WorkflowOrder};
+use pixir_core::input::{FolderAccess, RuleReach, WorkflowOrder};
 
 use super::connect::Order;
 use super::diff::Want;
@@ -45,9 +45,10 @@ pub(crate) enum Effect {
     ReadLog,
     /// Read it again, if it has grown.
     FollowLog,
-    /// Let the tools read a folder, whose path the user has typed.
+    /// Let the Session read a folder or work on it, whose path the user has typed.
     AddFolder {
         path: String,
+        access: FolderAccess,
         holds: RuleReach,
     },
     /// Write the Session to a new file.

@@ -68,17 +68,18 @@ impl TrustView {
         let more = paths.len().saturating_sub(3);
         let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
         let listed = paths.into_iter().take(3).collect::<Vec<_>>().join(", ");
-        format!("this workspace brings along {listed}{tail}, not in force without your trust")
+        let who = all.folder.as_ref().map_or("this workspace", |_| "an added folder");
+        format!("{who} brings along {listed}{tail}, not in force without your trust")
     }
 
     fn request(&self, answer: TrustAnswer) -> Request {
-        Request::Send(vec![Input::AnswerTrust { answer, seen: self.all.seen() }])
+        Request::Send(vec![Input::AnswerTrust { answer, seen: self.all.seen(), folder: self.all.folder.clone() }])
     }
 }
 
 impl View for TrustView {
     fn title(&self) -> &'static str {
-        "What this workspace brings along"
+        if self.all.folder.is_some() { "Instructions of an added folder" } else { "What this workspace brings along" }
     }
 
     fn scopes(&self) -> &'static [Scope] {
@@ -133,7 +134,7 @@ impl View for TrustView {
         let hints: Vec<_> = [(LayerAction::Choose, "choose")].into_iter().chain(more).chain([close]).collect();
         let keys = paint.hints(&hints);
         let card = dialog(area, COLUMNS, wanted.min(ROWS));
-        let inner = panel(canvas, card, "What this workspace brings along", &keys, theme);
+        let inner = panel(canvas, card, self.title(), &keys, theme);
         let rows = rows.min(inner.height);
         let [above, _, below] =
             Layout::vertical([Constraint::Fill(1), Constraint::Length(1), Constraint::Length(rows)]).areas(inner);
@@ -164,7 +165,16 @@ impl Choice {
 
 /// What there is, and what it would do.
 fn lines(all: &Contributions, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let intro = if all.all.is_empty() {
+    let of_folder = all.folder.as_ref().map(|folder| {
+        format!(
+            "pixir works on {} besides the workspace: tools and commands change files there by the mode and the rules. The \
+             model reads these instructions only if you trust them. Settings, skills and servers of that folder are not used.",
+            visible(folder)
+        )
+    });
+    let intro = if let Some(text) = &of_folder {
+        text
+    } else if all.all.is_empty() {
         "Nothing here needs your trust."
     } else if all.trusted_for_run {
         "In force for this run, by --trust-workspace."

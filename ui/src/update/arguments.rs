@@ -33,6 +33,7 @@ pub(super) fn load_for(state: &mut State) -> Vec<Effect> {
         | Argument::Text
         | Argument::Words(_)
         | Argument::File
+        | Argument::Folder
         | Argument::Command => Vec::new(),
     }
 }

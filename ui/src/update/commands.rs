@@ -1,7 +1,7 @@
 //! Slash commands about the Session as a whole: status, plan, marks, files, exports.
 
 use pixir_core::event::PlanItem;
-use pixir_core::input::{RuleReach, SettingsChange, Summarize};
+use pixir_core::input::{FolderAccess, RuleReach, SettingsChange, Summarize};
 use pixir_core::{Input, PLAN_ROLE, tree};
 
 use super::{refused, send, travel};
@@ -145,12 +145,12 @@ pub(crate) fn on_mentioned(state: &mut State, path: &str, mention: &str, is_ther
 }
 
 pub(super) fn add_folder(state: &mut State, path: &str) -> Vec<Effect> {
+    let (path, access) = FolderAccess::of(path);
     if path.is_empty() {
-        return refused::refuse(state, "/add-dir needs a folder: /add-dir <folder>");
+        return refused::refuse(state, "/add-dir needs a folder: /add-dir <folder>, or <folder>:rw to work on it");
     }
     state.viewport.follow();
-    let path = path.trim_matches('"').to_owned();
-    vec![Effect::AddFolder { path, holds: RuleReach::Session }]
+    vec![Effect::AddFolder { path: path.to_owned(), access, holds: RuleReach::Session }]
 }
 
 /// `/export [md|html|json] [file]`: the file's ending can name the format too.

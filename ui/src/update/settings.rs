@@ -165,7 +165,9 @@ pub(crate) fn set_theme(state: &mut State, theme: Theme) {
 pub(super) fn trust(state: &mut State, args: &str) -> Vec<Effect> {
     match args.trim() {
         "" => vec![Effect::Send(Input::ShowTrust)],
-        "revoke" => vec![Effect::Send(Input::AnswerTrust { answer: TrustAnswer::Revoke, seen: BTreeMap::new() })],
+        "revoke" => {
+            vec![Effect::Send(Input::AnswerTrust { answer: TrustAnswer::Revoke, seen: BTreeMap::new(), folder: None })]
+        }
         _ => refused::refuse(state, "/trust shows what this workspace brings along, /trust revoke stops trusting it"),
     }
 }

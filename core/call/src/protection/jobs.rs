@@ -5,7 +5,6 @@
 //! is asked first. Where no user can be asked, the files are taken back; their bytes are stored.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,9 +12,9 @@ use parking_lot::Mutex;
 use super::super::command::Line;
 use super::super::gate::{self, Authority};
 use super::super::{Call, Context, Gone, Output};
-use super::{Keeper, Noted, look, places, preview, tell};
-use files::guard::{Guard, Taken};
-use permissions::repository::is_plain;
+use super::guards::Guards;
+use super::{Keeper, Noted, preview, tell};
+use files::guard::Taken;
 use process::jobs::Jobs;
 use protocol::error::Result;
 use protocol::event::{JobState, JobStatus};
@@ -28,10 +27,7 @@ pub struct JobGuards(Arc<Mutex<Vec<JobGuard>>>);
 #[derive(Debug)]
 struct JobGuard {
     job: u32,
-    git: Vec<PathBuf>,
-    /// What the kernel keeps from the job.
-    kept: Vec<PathBuf>,
-    guard: Guard,
+    guard: Guards,
     /// The look on the disk, for a pixir that is killed.
     _noted: Noted,
 }
@@ -43,14 +39,13 @@ struct JobGuard {
 pub fn start_job(line: Line, jobs: &Arc<Jobs>, shown: &str, ctx: &Context) -> Result<JobState> {
     let line = Line { is_job: true, ..line };
     let watched = line.may_write(ctx).then(|| {
-        let (git, kept) = places(ctx, Keeper::Kernel);
-        let guard = look(ctx, &git, &kept);
-        let noted = Noted::of(&guard, ctx);
-        (git, kept, guard, noted)
+        let guard = Guards::before(ctx, Keeper::Kernel);
+        let noted = Noted::of(&guard);
+        (guard, noted)
     });
     let started = jobs.start(line.shares(ctx), || line.ready(ctx), shown)?;
-    if let Some((git, kept, guard, noted)) = watched {
-        ctx.job_guards.0.lock().push(JobGuard { job: started.id, git, kept, guard, _noted: noted });
+    if let Some((guard, noted)) = watched {
+        ctx.job_guards.0.lock().push(JobGuard { job: started.id, guard, _noted: noted });
     }
     Ok(started)
 }
@@ -99,8 +94,8 @@ impl Waiting<'_> {
     /// What stands there now has been decided about.
     fn look_again(&mut self) {
         for it in &mut self.guards {
-            it.guard = look(self.ctx, &it.git, &it.kept);
-            it._noted = Noted::of(&it.guard, self.ctx);
+            it.guard.look_again();
+            it._noted = Noted::of(&it.guard);
         }
     }
 }
@@ -134,7 +129,7 @@ impl JobGuards {
         let mut taken: Vec<Taken> = Vec::new();
         let mut writers = BTreeSet::new();
         guards.retain(|it| {
-            let found = it.guard.found(&ctx.workspace, is_plain);
+            let found = it.guard.found();
             let is_clean = found.is_empty();
             if !is_clean {
                 writers.insert(it.job);
@@ -170,5 +165,5 @@ impl JobGuards {
 }
 
 fn take_back(guards: &[JobGuard], ctx: &Context) -> Vec<Taken> {
-    guards.iter().flat_map(|it| it.guard.take_back(&ctx.workspace, &ctx.blobs, is_plain)).collect()
+    guards.iter().flat_map(|it| it.guard.take_back(&ctx.blobs)).collect()
 }

@@ -173,23 +173,25 @@ impl Workspace {
     /// exchanges the folders faster than they can be resolved.
     pub fn destination(&self, given: &Inside) -> Result<Destination> {
         self.check_inside(given)?;
+        let (root, path) = self.held(given);
         let mut stop = None;
         for _ in 0..MOST_LOOKS {
-            let Some(real) = self.behind_links(given) else { break };
-            let (way, ended) = self.way(&real).map_err(|e| self.io("write", given, &e))?;
+            let Some(real) = root.behind_links(path) else { break };
+            let (way, ended) = root.way(&real).map_err(|e| self.io("write", given, &e))?;
             if let Some(Stop::Symlink(_)) = ended {
                 stop = ended;
                 continue;
             }
-            let at = Inside { path: real, base: Base::Root };
-            let group = self.group_by_name(&given.path).or_else(|| self.group_by_name(&at.path));
+            let group = root.group_by_name(path).or_else(|| root.group_by_name(&real));
             let of_folders: BTreeSet<Group> =
-                way.folders.iter().filter_map(|(_, it)| self.group_of_folder(it)).collect();
+                way.folders.iter().filter_map(|(_, it)| root.group_of_folder(it)).collect();
             let group = group.or_else(|| of_folders.first().copied());
-            self.remember_on(&way);
+            root.remember_on(&way);
+            let real = if given.base == Base::Folder { root.root.join(real) } else { real };
+            let at = Inside { path: real, base: given.base };
             return Ok(Destination { at, given: given.clone(), group, of_folders, is_exact: false });
         }
-        match self.dir.symlink_metadata(given.as_path()) {
+        match root.dir.symlink_metadata(path) {
             Err(e) if leads_out(&e) => Err(self.io("write", given, &e)),
             Ok(_) | Err(_) => Err(match stop {
                 Some(stop) => stopped(given, &stop),
@@ -200,7 +202,7 @@ impl Workspace {
 
     /// The same for a path that was judged already, without a symlink among its folders.
     pub(crate) fn exact(&self, at: &Inside) -> Destination {
-        let group = self.group_by_name(&at.path);
+        let group = self.group_named(at);
         Destination { at: at.clone(), given: at.clone(), group, of_folders: BTreeSet::new(), is_exact: true }
     }
 
@@ -211,15 +213,16 @@ impl Workspace {
     pub(super) fn hold(&self, to: &Destination, makes: bool) -> Result<Way> {
         self.check_inside(&to.at)?;
         let failed = |e: &io::Error| self.io("write", &to.at, e);
-        let (mut way, mut ended) = self.way(&to.at.path).map_err(|e| failed(&e))?;
+        let (root, path) = self.held(&to.at);
+        let (mut way, mut ended) = root.way(path).map_err(|e| failed(&e))?;
         // Nothing is made in a folder that was not judged.
-        self.check_judged(to, &way)?;
+        root.check_judged(to, &way)?;
         if makes && matches!(ended, Some(Stop::Missing(_))) {
-            let made = way.make(&to.at.path);
+            let made = way.make(path);
             ended = made.inspect_err(|_| way.remove_made()).map_err(|e| failed(&e))?;
         }
         let checked = match ended {
-            None => self.check_judged(to, &way).and_then(|()| self.check_held(to, &way)),
+            None => root.check_judged(to, &way).and_then(|()| self.check_held(to, &way)),
             Some(Stop::Missing(_) | Stop::File(_)) if !makes => Err(failed(&io::ErrorKind::NotFound.into())),
             Some(stop) => Err(stopped(&to.at, &stop)),
         };
@@ -273,11 +276,12 @@ impl Workspace {
     pub(super) fn check_inside(&self, at: &Inside) -> Result<()> {
         match at.base {
             Base::Root => Ok(()),
+            Base::Folder if self.folder_of(&at.path).is_some() => Ok(()),
             Base::Outputs => {
                 let message = "saved outputs are read-only";
                 Err(Error::new(Code::WriteFailed, message, "a path inside the workspace").with("input", at.display()))
             }
-            Base::Outside => Err(self.outside(&at.display())),
+            Base::Folder | Base::Outside => Err(self.outside(&at.display())),
         }
     }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, Metadata, MetadataExt as _};
 
-/// A path that a [`Workspace`](super::Workspace) has resolved: inside the workspace, or a saved output, or, for a call that
-/// only reads, outside.
+/// A path that a [`Workspace`](super::Workspace) has resolved: inside the workspace or a folder that is
+/// written as it is, or a saved output, or, for a call that only reads, outside.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Inside {
     /// Relative to the root; absolute for every other base.
@@ -19,10 +19,22 @@ pub struct Inside {
 pub(super) enum Base {
     /// In the workspace.
     Root,
+    /// In another folder that is written as the workspace is.
+    Folder,
     /// In the folder of saved outputs.
     Outputs,
     /// Elsewhere. The path had no symlink in it when it was resolved, and none is followed when it is opened.
     Outside,
+}
+
+impl Base {
+    /// Whether tools may write there.
+    pub(super) fn is_written(self) -> bool {
+        match self {
+            Base::Root | Base::Folder => true,
+            Base::Outputs | Base::Outside => false,
+        }
+    }
 }
 
 impl Inside {
@@ -36,7 +48,7 @@ impl Inside {
         if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }
     }
 
-    /// The absolute path, if it lies outside the workspace and is no saved output.
+    /// The absolute path, if it lies outside of what tools may write and is no saved output.
     pub fn outside(&self) -> Option<&Path> {
         (self.base == Base::Outside).then_some(self.path.as_path())
     }

@@ -42,9 +42,10 @@ impl Workspace {
         let mut folders: BTreeMap<(u64, u64), (PathBuf, File)> = BTreeMap::new();
         for to in files {
             // A folder that is missing yet is made in the last one that is there.
-            let Ok((way, _)) = self.way(&to.at().path) else { continue };
+            let (root, path) = self.held(to.at());
+            let Ok((way, _)) = root.way(path) else { continue };
             if let Some((identity, folder)) = readable(way.folder()) {
-                folders.entry(identity).or_insert((way.path().to_owned(), folder));
+                folders.entry(identity).or_insert((self.named(to.at(), way.path()), folder));
             }
         }
         let until = Instant::now() + PATIENCE;

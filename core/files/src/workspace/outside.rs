@@ -28,7 +28,7 @@ impl Workspace {
         let real = real(&self.root.join(given)).ok_or(error)?;
         Ok(match real.strip_prefix(&self.root) {
             Ok(path) => Inside { path: path.to_owned(), base: Base::Root },
-            Err(_) => Inside { path: real, base: Base::Outside },
+            Err(_) => self.in_folder(&real).unwrap_or(Inside { path: real, base: Base::Outside }),
         })
     }
 }

@@ -177,7 +177,8 @@ impl Workspace {
     /// As [`Workspace::replace`].
     pub fn check_writable(&self, at: &Inside) -> Result<()> {
         self.check_inside(at)?;
-        match self.dir.symlink_metadata(at.as_path()) {
+        let (root, path) = self.held(at);
+        match root.dir.symlink_metadata(path) {
             Err(e) if !is_absent(&e) => Err(self.io("write", at, &e)),
             found => check_kind(at, found),
         }

@@ -395,7 +395,7 @@ fn test(name: &str, args: &[Argument], folder: &Path, ground: &Ground<'_>) -> Pr
 
 /// A version manager may start a toolchain that lies in the workspace.
 fn check_choice(folder: &Path, ground: &Ground<'_>) -> Proof {
-    for at in folder.ancestors().take_while(|at| at.starts_with(ground.workspace)) {
+    for at in folder.ancestors().take_while(|at| ground.root_of(at).is_some()) {
         for name in CHOOSES_A_VERSION {
             ground.spend()?;
             let path = at.join(name);

@@ -20,16 +20,15 @@ const LONGEST: usize = 4_000;
 
 /// Where the judged command may read, and what of the judgement's time is left.
 pub(super) struct Ground<'a> {
-    /// Absolute and without symlinks.
-    pub(super) workspace: &'a Path,
-    /// Absolute and without symlinks.
-    outputs: Option<&'a Path>,
-    /// The same: what lies outside and may be read too.
-    others: &'a [PathBuf],
+    /// Its paths are absolute and without symlinks.
+    readable: Readable<'a>,
     /// The home folder, as the shell puts it in place of `~` and `$HOME`.
     pub(super) home: Option<&'a str>,
     /// The kernel keeps the command to what is judged here.
     pub(super) is_confined: bool,
+    /// The workspace, or the folder besides it, in whose repository git runs: the environment of an unasked program names one.
+    /// By its number, the workspace first.
+    git: Cell<Option<usize>>,
     calls: Cell<usize>,
     /// The workspace, opened for its lists of names.
     dir: OnceCell<Option<Dir>>,
@@ -80,14 +79,46 @@ pub(super) enum Found {
 
 impl<'a> Ground<'a> {
     pub(super) fn new(readable: Readable<'a>) -> Ground<'a> {
-        let Readable { workspace, outputs, others, home, is_confined } = readable;
+        let Readable { home, is_confined, .. } = readable;
         // The value of a variable outside of quotes is split at blanks, and names are looked for in it.
         let is_plain = |home: &&str| {
             home.starts_with('/') && home.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
         };
         let home = home.filter(is_plain);
         let (calls, dir, found) = (Cell::new(MOST_CALLS), OnceCell::new(), RefCell::default());
-        Ground { workspace, outputs, others, home, is_confined, calls, dir, found }
+        Ground { readable, home, is_confined, git: Cell::default(), calls, dir, found }
+    }
+
+    /// The workspace, in which the first program starts.
+    pub(super) fn workspace(&self) -> &'a Path {
+        self.readable.workspace
+    }
+
+    /// The workspace, or the folder besides it, that holds this path.
+    pub(super) fn root_of(&self, path: &Path) -> Option<&'a Path> {
+        self.readable.root_of(path)
+    }
+
+    /// The root in whose repository git runs.
+    pub(super) fn git(&self) -> Option<&'a Path> {
+        self.readable.roots().nth(self.git.get()?)
+    }
+
+    /// Notes that git runs in the repository of this root.
+    ///
+    /// # Errors
+    /// It runs in that of another one too.
+    pub(super) fn runs_git_in(&self, root: &Path) -> Result<(), String> {
+        let number = self.readable.roots().position(|it| it == root);
+        match self.git.replace(number) {
+            Some(other) if Some(other) != number => Err("it runs git in two repositories".to_owned()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The folders besides the workspace, and what else outside it may be read.
+    fn others(&self) -> impl Iterator<Item = &'a PathBuf> {
+        self.readable.folders.iter().chain(self.readable.others)
     }
 
     /// What the command has for this path. A name that was found may lie outside by now, and is not told.
@@ -101,14 +132,15 @@ impl<'a> Ground<'a> {
         let unread = || "a folder cannot be read here".to_owned();
         let open = |root: &Path| Dir::open_ambient_dir(root, ambient_authority()).ok();
         // Only pixir writes to the folder of saved outputs.
-        if let Some(outputs) = self.outputs.filter(|outputs| folder.starts_with(outputs)) {
+        if let Some(outputs) = self.readable.outputs.filter(|outputs| folder.starts_with(outputs)) {
             return self.names_below(&open(outputs).ok_or_else(unread)?, folder.strip_prefix(outputs).ok());
         }
-        if let Some(other) = self.others.iter().find(|other| folder.starts_with(other)) {
+        if let Some(other) = self.others().find(|other| folder.starts_with(other)) {
             return self.names_below(&open(other).ok_or_else(unread)?, folder.strip_prefix(other).ok());
         }
-        let dir = self.dir.get_or_init(|| open(self.workspace));
-        self.names_below(dir.as_ref().ok_or_else(unread)?, folder.strip_prefix(self.workspace).ok())
+        let workspace = self.readable.workspace;
+        let dir = self.dir.get_or_init(|| open(workspace));
+        self.names_below(dir.as_ref().ok_or_else(unread)?, folder.strip_prefix(workspace).ok())
     }
 
     fn names_below(&self, dir: &Dir, path: Option<&Path>) -> Result<Vec<(OsString, FileType)>, String> {
@@ -193,26 +225,24 @@ impl<'a> Ground<'a> {
     }
 
     fn contains(&self, at: &Path) -> bool {
-        at.starts_with(self.workspace)
-            || self.outputs.is_some_and(|outputs| at.starts_with(outputs))
-            || self.others.iter().any(|other| at.starts_with(other))
+        at.starts_with(self.readable.workspace)
+            || self.readable.outputs.is_some_and(|outputs| at.starts_with(outputs))
+            || self.others().any(|other| at.starts_with(other))
     }
 
     fn is_above(&self, at: &Path) -> bool {
-        self.workspace.starts_with(at)
-            || self.outputs.is_some_and(|outputs| outputs.starts_with(at))
-            || self.others.iter().any(|other| other.starts_with(at))
+        self.readable.workspace.starts_with(at)
+            || self.readable.outputs.is_some_and(|outputs| outputs.starts_with(at))
+            || self.others().any(|other| other.starts_with(at))
     }
 
-    /// Follows a path to a folder in which programs run: one of the workspace.
+    /// Follows a path to a folder in which programs run: one of the workspace, or of a folder that is worked on as that is.
     ///
     /// # Errors
     /// As [`Ground::locate`].
     pub(super) fn locate_to_work(&self, text: &str, folder: &Path) -> Result<Found, String> {
         match self.locate(text, folder)? {
-            Found::Folder(real) if !real.starts_with(self.workspace) => {
-                Err(format!("`{text}` lies outside the workspace"))
-            }
+            Found::Folder(real) if self.root_of(&real).is_none() => Err(format!("`{text}` lies outside the workspace")),
             found => Ok(found),
         }
     }

@@ -323,9 +323,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Whether a relative path with `..` never leaves the workspace on its way.
+    /// Whether a relative path with `..` never leaves the workspace on its way, or leads to another folder that is worked on.
     fn stays_below(&self, from: &Path, to: &str) -> bool {
-        let Ok(below) = from.strip_prefix(self.ground.workspace) else { return false };
+        let Some(root) = self.ground.root_of(from) else { return false };
+        // It leads from one root into another, by its text alone.
+        if self.ground.root_of(&place::plain(&from.join(to))).is_some_and(|other| other != root) {
+            return true;
+        }
+        let Ok(below) = from.strip_prefix(root) else { return false };
         let depth = Path::new(to).components().try_fold(below.components().count(), |depth, part| match part {
             Component::ParentDir => depth.checked_sub(1),
             Component::CurDir => Some(depth),

@@ -19,9 +19,13 @@ pub fn danger_of(scope: &Scope) -> Option<String> {
             let listed = DANGERS.iter().find(|(it, _)| reaches(it)).map(|(_, what)| *what);
             listed.or_else(|| lasting::reached(base(words[0]), &words[1..], is_open)).map(str::to_owned)
         }
-        Scope::FileChanges | Scope::Files(_) | Scope::Reads(_) | Scope::Network | Scope::Mcp(_) | Scope::Unknown => {
-            None
-        }
+        Scope::FileChanges
+        | Scope::Files(_)
+        | Scope::Reads(_)
+        | Scope::Writes(_)
+        | Scope::Network
+        | Scope::Mcp(_)
+        | Scope::Unknown => None,
     }
 }
 

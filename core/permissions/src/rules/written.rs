@@ -25,28 +25,29 @@ pub fn parse(text: &str) -> Result<Scope> {
         };
     }
     if let Some(glob) = inner("files") {
-        let leaves = glob.starts_with('/') || glob.split('/').any(|part| part == "..");
+        let leaves = glob == "/" || glob.split('/').any(|part| part == "..");
         return match path_glob(glob) {
             _ if leaves => bad(
                 format!("`{}` does not lie in the workspace", glob.escape_debug()),
-                "write a path from the workspace's root, like files(src/**)",
+                "write a path from the workspace's root, like files(src/**), or an absolute one in an added folder",
             ),
             Some(_) if !glob.is_empty() => Ok(Scope::Files(glob.to_owned())),
             Some(_) => Ok(Scope::FileChanges),
             None => bad(format!("`{}` is not a glob", glob.escape_debug()), "write one like files(src/**)"),
         };
     }
-    if let Some(folder) = inner("read") {
+    type OfFolder = fn(String) -> Scope;
+    let of_folders: [(&str, &str, OfFolder); 2] =
+        [("read", "read(/usr/include)", Scope::Reads), ("write", "write(/home/me/library)", Scope::Writes)];
+    for (name, like, scope) in of_folders {
+        let Some(folder) = inner(name) else { continue };
+        let fix = format!("write a folder outside the workspace, like {like}");
         return match folder.trim_end_matches('/') {
-            "" => bad(
-                format!("`read({folder})` names no folder"),
-                "write one outside the workspace, like read(/usr/include)",
-            ),
-            plain if !plain.starts_with('/') || plain.split('/').any(|part| part == "..") => bad(
-                format!("`{}` is not an absolute path", folder.escape_debug()),
-                "write a folder outside the workspace, like read(/usr/include)",
-            ),
-            plain => Ok(Scope::Reads(plain.to_owned())),
+            "" => bad(format!("`{name}({folder})` names no folder"), &fix),
+            plain if !plain.starts_with('/') || plain.split('/').any(|part| part == "..") => {
+                bad(format!("`{}` is not an absolute path", folder.escape_debug()), &fix)
+            }
+            plain => Ok(scope(plain.to_owned())),
         };
     }
     if let Some(tool) = inner("mcp") {
@@ -58,7 +59,7 @@ pub fn parse(text: &str) -> Result<Scope> {
     }
     bad(
         format!("`{}` is not a rule", text.escape_debug()),
-        "write bash(PROGRAM ARGUMENTS), like 'bash(cargo test *)'; files(GLOB), like 'files(src/**)'; read(FOLDER), like 'read(/usr/include)'; mcp(SERVER.TOOL); or network",
+        "write bash(PROGRAM ARGUMENTS), like 'bash(cargo test *)'; files(GLOB), like 'files(src/**)'; read(FOLDER), like 'read(/usr/include)'; write(FOLDER), which lets pixir work there as in the workspace; mcp(SERVER.TOOL); or network",
     )
 }
 
@@ -69,6 +70,7 @@ pub fn shown(scope: &Scope) -> String {
         Scope::Command(what) | Scope::Pattern(what) => format!("bash({what})"),
         Scope::Files(glob) => format!("files({glob})"),
         Scope::Reads(folder) => format!("read({folder})"),
+        Scope::Writes(folder) => format!("write({folder})"),
         Scope::Mcp(tool) => format!("mcp({tool})"),
         Scope::Network => "network".into(),
         Scope::Unknown => "unknown".into(),

@@ -1,6 +1,7 @@
 //! Commands that show, list, find, compare and test files.
 
 use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
 
 use globset::GlobBuilder;
 
@@ -45,17 +46,25 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
         )
         .with("input", pattern)
     };
-    // An absolute pattern must lie inside the workspace.
-    let root = format!("{}/", ctx.workspace.root().display());
-    let (relative, prefix) = match pattern.strip_prefix(&root) {
-        Some(rest) => (rest, root.as_str()),
+    // An absolute pattern must lie inside the workspace, or in a folder that is worked on besides.
+    let roots = std::iter::once(ctx.workspace.root()).chain(ctx.folders.paths.iter().map(PathBuf::as_path));
+    let inside = roots.into_iter().find_map(|root| {
+        let root = format!("{}/", root.display());
+        Some((pattern.strip_prefix(&root)?, root))
+    });
+    let (relative, prefix) = match inside {
+        Some((rest, root)) => (rest, root),
         None if pattern.starts_with('/') => {
             let message = format!("`{pattern}` is outside the workspace");
             return Err(
                 Error::new(Code::OutsideWorkspace, message, "a path inside the workspace").with("input", pattern)
             );
         }
-        None => (pattern, ""),
+        None => (pattern, String::new()),
+    };
+    let located = |name: &str| match format!("{prefix}{name}") {
+        path if path.is_empty() => ctx.workspace.locate("."),
+        path => ctx.workspace.locate(&path),
     };
     let relative = &with_classes(relative);
     let mut found = vec![String::new()];
@@ -73,7 +82,7 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
         let matcher = GlobBuilder::new(part).literal_separator(true).build().map_err(invalid)?.compile_matcher();
         let mut next = Vec::new();
         for folder in found {
-            let at = ctx.workspace.locate(if folder.is_empty() { "." } else { &folder })?;
+            let at = located(&folder)?;
             // Anything but a folder contains no names.
             let Ok(names) = ctx.workspace.list_raw(&at) else { continue };
             let visible = |name: &str| part.starts_with('.') || !name.starts_with('.');
@@ -84,7 +93,7 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
         }
         found = next;
     }
-    let is_there = |name: &String| ctx.workspace.locate(name).is_ok_and(|at| ctx.workspace.is_there(&at));
+    let is_there = |name: &String| located(name).is_ok_and(|at| ctx.workspace.is_there(&at));
     let mut found: Vec<String> = found.into_iter().filter(is_there).map(|name| format!("{prefix}{name}")).collect();
     found.sort();
     Ok(found)

@@ -33,6 +33,9 @@ pub struct Surroundings {
     /// Roles for agents besides those that pixir has, with what each is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roles: Option<String>,
+    /// Folders outside the workspace that the Session works on as on the workspace, one a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folders: Option<String>,
 }
 
 /// A repository as pixir reads it, without running git.

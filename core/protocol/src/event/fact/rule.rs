@@ -24,10 +24,13 @@ pub enum Scope {
     Command(String),
     /// Commands whose words match this pattern, such as `cargo test *`.
     Pattern(String),
-    /// Changes of files whose path in the workspace matches this glob, protected ones excepted.
+    /// Changes of files whose path matches this glob, protected ones excepted: a path in the workspace, or an absolute one in a
+    /// folder that is worked on besides.
     Files(String),
     /// Reading below this folder outside the workspace, by pixir's own tools; secrets excepted.
     Reads(String),
+    /// This folder outside the workspace is worked on as the workspace is: the mode and the other rules decide about each change.
+    Writes(String),
     /// A tool of an MCP server: `SERVER`, `SERVER.TOOL`, or `SERVER.TOOL#PIN`, which holds for one definition.
     Mcp(String),
     /// The network, for programs in the sandbox.
@@ -46,7 +49,7 @@ struct RuleWire {
     /// What does not run, in any mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     deny: Option<ScopeName>,
-    /// The command, the pattern, the glob, the folder or the tool, for the scopes `command`, `pattern`, `files`, `reads` and `mcp`.
+    /// The command, the pattern, the glob, the folder or the tool, for the scopes `command`, `pattern`, `files`, `reads`, `writes` and `mcp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     what: Option<String>,
 }
@@ -64,6 +67,8 @@ enum ScopeName {
     Files,
     /// Reading below the folder in `what`, outside the workspace; secrets excepted.
     Reads,
+    /// Working on the folder in `what`, outside the workspace, as on the workspace.
+    Writes,
     /// The tool of an MCP server in `what`: `SERVER`, `SERVER.TOOL` or `SERVER.TOOL#PIN`.
     Mcp,
     /// The network, for programs in the sandbox.
@@ -82,6 +87,7 @@ impl From<Rule> for RuleWire {
             Scope::Pattern(pattern) => (ScopeName::Pattern, Some(pattern)),
             Scope::Files(glob) => (ScopeName::Files, Some(glob)),
             Scope::Reads(folder) => (ScopeName::Reads, Some(folder)),
+            Scope::Writes(folder) => (ScopeName::Writes, Some(folder)),
             Scope::Mcp(tool) => (ScopeName::Mcp, Some(tool)),
             Scope::Network => (ScopeName::Network, None),
             Scope::Unknown => (ScopeName::Unknown, None),
@@ -129,9 +135,18 @@ impl<'de> Visitor<'de> for RuleVisitor {
             (ScopeName::Pattern, Some(pattern)) => Scope::Pattern(pattern),
             (ScopeName::Files, Some(glob)) => Scope::Files(glob),
             (ScopeName::Reads, Some(folder)) => Scope::Reads(folder),
+            (ScopeName::Writes, Some(folder)) => Scope::Writes(folder),
             (ScopeName::Mcp, Some(tool)) => Scope::Mcp(tool),
             (ScopeName::Network, _) => Scope::Network,
-            (ScopeName::Command | ScopeName::Pattern | ScopeName::Files | ScopeName::Reads | ScopeName::Mcp, None)
+            (
+                ScopeName::Command
+                | ScopeName::Pattern
+                | ScopeName::Files
+                | ScopeName::Reads
+                | ScopeName::Writes
+                | ScopeName::Mcp,
+                None,
+            )
             | (ScopeName::Unknown, _) => Scope::Unknown,
         };
         Ok(match (wire.allow, wire.deny) {
