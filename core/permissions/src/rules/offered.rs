@@ -38,9 +38,13 @@ pub fn covers_files(scope: &Scope, paths: &[String]) -> bool {
     match scope {
         Scope::FileChanges => true,
         Scope::Files(glob) => !paths.is_empty() && paths.iter().all(|path| is_below(glob, path)),
-        Scope::Command(_) | Scope::Pattern(_) | Scope::Reads(_) | Scope::Mcp(_) | Scope::Network | Scope::Unknown => {
-            false
-        }
+        Scope::Command(_)
+        | Scope::Pattern(_)
+        | Scope::Reads(_)
+        | Scope::Writes(_)
+        | Scope::Mcp(_)
+        | Scope::Network
+        | Scope::Unknown => false,
     }
 }
 
