@@ -355,6 +355,6 @@ mod tests {
         assert_eq!(gone.unseen, None, "all of it goes");
         let hunks: String = (0..5_000).map(|n| format!("{n}\n")).collect();
         let it = shown(hunks.as_bytes(), hunks.replace("7\n", "seven\n").as_bytes());
-        assert_eq!((it.text.matches("+").count(), it.counts, it.unseen), (1_002, Some((500, 500)), None));
+        assert_eq!((it.text.matches("+").count(), it.counts, it.unseen), (1_003, Some((500, 500)), None));
     }
 }
