@@ -59,7 +59,7 @@ pub(super) fn call(call: &Call) -> Cow<'_, Call> {
         "str_replace_editor" | "str_replace_based_edit_tool" => {
             tool = match args.remove("command").as_ref().and_then(Value::as_str) {
                 Some("view") => {
-                    // What is no range stays, and is named as unknown.
+                    // What does not fit a range stays, and is named as unknown.
                     if let Some([from, to]) = args.get("view_range").and_then(Value::as_array).map(Vec::as_slice)
                         && let (Some(from), Some(to)) = (from.as_u64(), to.as_i64())
                     {

@@ -115,7 +115,7 @@ pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<
         if let Some(raw) = given.args.get("_raw") {
             let is_object = raw.as_str().is_some_and(|raw| serde_json::from_str::<Map<String, Value>>(raw).is_ok());
             let (message, fix) = if is_object {
-                ("one of the arguments stands there twice", "send each argument once")
+                ("one of the arguments is given twice", "send each argument once")
             } else {
                 ("the arguments are not a JSON object", "send one complete JSON object without text around it")
             };

@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
         while let Some(line) = self.next() {
             match marker(line) {
                 Some(Marker::Begin | Marker::EndOfFile) => {}
-                // Below it may stand another patch; what else stands there, such as `EOF`, is no part of it.
+                // Below it may stand another patch; other lines, such as `EOF`, do not belong to it.
                 Some(Marker::End) => {
                     let next =
                         self.lines[self.at..].iter().position(|line| matches!(marker(line), Some(Marker::Begin)));
@@ -530,7 +530,7 @@ fn names_of(old: &str, new: &str) -> (Option<String>, Option<String>) {
     (strip(old), strip(new))
 }
 
-/// The name behind `diff --git`, which stands there twice with two prefixes. A name may have blanks in it.
+/// The name behind `diff --git`, which that line has twice, with two prefixes. A name may have blanks in it.
 fn name_in_both(both: &str) -> Option<String> {
     let halves = if both.len() % 2 == 1 { both.split_at_checked(both.len() / 2) } else { None };
     let (old, new) = halves.and_then(|(old, new)| Some((old, new.strip_prefix(' ')?)))?;

@@ -25,7 +25,7 @@ impl<'de> Visitor<'de> for Once {
         let mut seen = HashSet::new();
         while let Some(name) = fields.next_key::<String>()? {
             if !seen.insert(name) {
-                return Err(A::Error::custom("a field stands there twice"));
+                return Err(A::Error::custom("a field occurs twice"));
             }
             fields.next_value::<Once>()?;
         }

@@ -1,7 +1,7 @@
 //! What a file has besides its bytes, carried over to the file that replaces it.
 //!
 //! A replacement is a new file under the old name. Owner, permission bits, access list and extended attributes move to it;
-//! what cannot move is told, before the change where it can be known.
+//! the result says what cannot move, before the change where that can be known.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Line numbers that `read` and `grep` print, pasted in front of the lines of an edit.
 //!
 //! Data can look the same: a port map, a list of numbers. So numbers are left out only where the file proves that they are
-//! no part of the text: each one is the number of the line that stands there.
+//! no part of the text: each one is the number of its line.
 
 use protocol::error::{Code, Error, Result};
 
@@ -14,7 +14,7 @@ const MARKS: [char; 4] = ['\t', '→', '|', ':'];
 struct Numbered {
     /// The number of the first line. The others follow it without a gap.
     first: usize,
-    /// What stands behind each number.
+    /// What follows each number.
     mark: char,
     /// The lines behind the marks, with their ends.
     lines: Vec<String>,
