@@ -55,7 +55,7 @@ impl Workspace {
                 match error {
                     Errno::WOULDBLOCK if is_cancelled() => return Err(interrupted()),
                     Errno::WOULDBLOCK if Instant::now() > until => return Err(held(&path)),
-                    Errno::WOULDBLOCK => std::thread::sleep(PAUSE),
+                    Errno::WOULDBLOCK => std::thread::park_timeout(PAUSE),
                     Errno::INTR => {}
                     _ => break,
                 }
