@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pixir_core::store::Store;
 use pixir_core::{Accepted, Blobs, Code, Error, Event, Handle, Input, Remedy, Result, Watch};
 
 use crate::cli::Signals;
@@ -45,6 +46,8 @@ pub(crate) struct Job<'a> {
     pub(crate) judging: Judging,
     /// Where the answer goes besides stdout.
     pub(crate) answer_file: Option<PathBuf>,
+    /// The state folder, which knows of that file while it is written.
+    pub(crate) store: Store,
     /// Whether the Session stays when the run ends.
     pub(crate) is_kept: bool,
 }

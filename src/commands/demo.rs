@@ -84,6 +84,7 @@ pub(super) fn run(cli: &Cli) -> Result<u8> {
             schema: None,
             judging: Judging { by_rules: false, workspace: harness.workspace().to_owned() },
             answer_file: None,
+            store: harness.store().clone(),
             is_kept: false,
         };
         let exit = headless::run(&handle, prompt, job, Signals::listen()?).await;

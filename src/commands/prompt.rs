@@ -78,6 +78,7 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
                 workspace: harness.workspace().to_owned(),
             },
             answer_file: cli.options.answer_file.clone(),
+            store: harness.store().clone(),
             is_kept: !cli.options.ephemeral || open.is_resumed(),
         };
         let exit = match first {

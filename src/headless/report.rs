@@ -3,7 +3,6 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::mem;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -12,8 +11,9 @@ use pixir_core::changes::FileDiff;
 use pixir_core::event::{AgentEvent, Cost, Mode, Status, TurnEnded, TurnStatus, Usage, encode_live};
 use pixir_core::now::Now;
 use pixir_core::remedy::{Limit, Remedy};
+use pixir_core::store::Store;
 use pixir_core::text::human::human_duration;
-use pixir_core::{Blobs, Code, Error, Event, Fact, Handle, Input, Live, Result, Watch};
+use pixir_core::{Blobs, Code, Error, Event, Fact, Handle, Input, Live, NewFile, Result, Watch};
 use serde_json::{Value, json};
 
 use super::agents::Agents;
@@ -103,6 +103,7 @@ pub(super) struct Report<'a> {
     /// The answer as the value that fits its schema.
     value: Option<Value>,
     answer_file: Option<PathBuf>,
+    store: Store,
     is_kept: bool,
 }
 
@@ -132,6 +133,7 @@ impl<'a> Report<'a> {
             stopped: None,
             value: None,
             answer_file: job.answer_file.clone(),
+            store: job.store.clone(),
             // The demo deletes its workspace and its Session when it ends.
             is_kept: job.is_kept && job.narrate == Narrate::OnStderr,
         }
@@ -208,16 +210,10 @@ impl<'a> Report<'a> {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let write = || -> std::io::Result<()> {
             std::fs::metadata(folder)?;
-            // Its own error names a file that the user does not know.
-            let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| std::io::Error::from(e.kind()))?;
+            let mut file = NewFile::create(path, &self.store.running())?;
             file.write_all(answer.trim_end().as_bytes())?;
             file.write_all(b"\n")?;
-            // A temporary file is private, and the answer is a file like any other.
-            let mode = std::fs::metadata(path).map_or(0o644, |it| it.permissions().mode());
-            file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
-            file.as_file().sync_all()?;
-            file.persist(path).map_err(|e| e.error)?;
-            Ok(())
+            file.finish()
         };
         write().map_err(|e| {
             let shown = path.display().to_string();

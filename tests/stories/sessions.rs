@@ -1,13 +1,15 @@
 //! Sessions at rest: lists, names, the trash, exports, inspection.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::undo::tree_of;
 use crate::server::{Dialect, Server, call, text};
-use crate::shell::{Ran, Shell, entries};
+use crate::shell::{Ran, Shell, entries, figures};
 use crate::wait;
 
 pub(super) fn done(ran: &Ran) -> Value {
@@ -240,6 +242,73 @@ fn markdown_and_html_exports_contain_no_active_content() {
     }
     let again = shell.run(["sessions", "export", "last", "--to", "html", "--output", name, "--json"]);
     assert_eq!(again.error()["code"], "WRITE_FAILED", "an existing file is not overwritten");
+}
+
+/// An export that is killed leaves nothing for good: the next export removes its file, and the file of no export that runs.
+///
+/// Broken builds: nothing knows of the temporary file of an export; the sweep removes every file with such a name.
+#[test]
+fn what_a_killed_export_left_is_removed_by_the_next_one() {
+    let shell = Shell::new(&[]);
+    let text: String = (0..60_000).map(|n| format!("- line *{n}* of `a` long answer\n")).collect();
+    let script = shell.aside("script.json", &json!({ "steps": [{ "text": text }] }).to_string());
+    let said = shell.run(["--headless", "--provider", &format!("script:{}", script.display()), "go"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let elsewhere = shell.home().with_file_name("elsewhere");
+    fs::create_dir(&elsewhere).expect("mkdir");
+    let own = shell.write(".pixir-0123456789abcdef0123456789abcdef.tmp", "a file of the user\n");
+    let parts = |folder: &Path| -> Vec<PathBuf> {
+        let all = fs::read_dir(folder).expect("a folder").flatten().map(|it| it.path());
+        all.filter(|it| it.extension().is_some_and(|it| it == "tmp") && *it != own).collect()
+    };
+    let mut tried = 0;
+    for (format, folder, name) in [
+        ("md", shell.workspace(), "a.md".to_owned()),
+        ("html", shell.workspace(), "./a.html".to_owned()),
+        ("json", shell.workspace(), "a.json".to_owned()),
+        ("html", elsewhere.clone(), elsewhere.join("b.html").display().to_string()),
+        ("md", elsewhere.clone(), "../elsewhere/b.md".to_owned()),
+    ] {
+        let begin = |name: &str| {
+            let mut child = shell
+                .command(["sessions", "export", "last", "--to", format, "--output", name])
+                .spawn()
+                .expect("it starts");
+            let begun = wait::within(wait::PATIENCE, || {
+                !parts(&folder).is_empty() || child.try_wait().expect("it can be asked").is_some()
+            });
+            assert!(begun, "{format}: it hangs");
+            let pid = Pid::from_child(&child);
+            let _ = kill_process(pid, Signal::STOP);
+            child
+        };
+        // One that was faster than the look is begun again.
+        let (mut child, file) = loop {
+            let mut child = begin(&name);
+            if let [file] = parts(&folder).as_slice() {
+                break (child, file.clone());
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+            fs::remove_file(folder.join(&name)).expect("it has ended");
+        };
+        let other = folder.join("other");
+        let second =
+            shell.run(["sessions", "export", "last", "--to", format, "--output", &other.display().to_string()]);
+        assert_eq!(second.code, 0, "{second:?}");
+        assert!(file.exists(), "{format}: the file of an export that runs stays");
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        assert!(file.exists() && !folder.join(&name).exists(), "{format}: it was killed in the middle");
+        fs::remove_file(&other).expect("remove");
+        let third = shell.run(["sessions", "export", "last", "--to", format, "--output", &other.display().to_string()]);
+        assert_eq!(third.code, 0, "{third:?}");
+        fs::remove_file(&other).expect("remove");
+        assert_eq!(parts(&folder), Vec::<PathBuf>::new(), "{format}: nothing is left");
+        tried += 1;
+    }
+    assert!(own.exists(), "a file of the user stays");
+    figures(&format!("C13: {tried} exports were killed, 0 left a file after the next one"));
 }
 
 #[test]

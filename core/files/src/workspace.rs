@@ -26,7 +26,7 @@ mod locking; // folders of files that are changed
 mod outside; // paths outside the workspace, to read only
 mod outputs; // the Session's saved outputs
 mod protection; // files that can run code later, and pixir's own
-mod writing; // changes of files
+pub(crate) mod writing; // changes of files
 
 pub use destination::Destination;
 use destination::Identity;

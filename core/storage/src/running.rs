@@ -28,7 +28,7 @@ pub struct Running {
 pub enum Subject {
     /// A group of processes. The name of the note is in the environment of each.
     Group,
-    /// A temporary file in the workspace.
+    /// A temporary file in the workspace, or beside a file that the user named.
     File,
     /// A look at the protected files of a workspace, before a command.
     Guard,

@@ -1,17 +1,14 @@
 //! `pixir sessions export`: export a Session as Markdown, as an HTML page, or as lossless JSON.
 
-use std::fs::Permissions;
-use std::io::{self, BufWriter, ErrorKind, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use pixir_core::history::History;
-use pixir_core::store::Place;
+use pixir_core::store::{Place, Store};
 use pixir_core::text::human::human_size;
-use pixir_core::{Code, Error, Harness, Remedy, Result, archive, log};
+use pixir_core::{Code, Error, Harness, NewFile, Remedy, Result, archive, log};
 use serde_json::json;
-use tempfile::NamedTempFile;
 
 use super::summary_of;
 use crate::args::Format;
@@ -90,7 +87,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ExportArgs) -> Result<()>
             Ok(())
         })?;
     } else {
-        let mut new = NewFile::create(file)?;
+        let mut new = Export::create(file, harness.store())?;
         export(&mut |text| {
             bytes += text.len() as u64;
             new.write(text)
@@ -111,7 +108,7 @@ pub(super) fn run(cli: &Cli, harness: &Harness, args: &ExportArgs) -> Result<()>
 /// `WRITE_FAILED` if there is a file already; errors of reading the Session.
 pub(crate) fn to_file(harness: &Harness, place: &Place, to: pixir_ui::ExportFormat, file: &Path) -> Result<u64> {
     let mut bytes = 0;
-    let mut new = NewFile::create(file)?;
+    let mut new = Export::create(file, harness.store())?;
     let mut write = |text: &str| {
         bytes += text.len() as u64;
         new.write(text)
@@ -168,13 +165,13 @@ impl Drop for Lines<'_> {
 }
 
 /// The file of an export. It gets its name only when it is whole.
-struct NewFile<'a> {
+struct Export<'a> {
     path: &'a Path,
-    to: BufWriter<NamedTempFile>,
+    to: NewFile,
 }
 
-impl NewFile<'_> {
-    fn create(path: &Path) -> Result<NewFile<'_>> {
+impl Export<'_> {
+    fn create<'a>(path: &'a Path, store: &Store) -> Result<Export<'a>> {
         if path.exists() {
             return Err(failed(path, &ErrorKind::AlreadyExists.into()));
         }
@@ -182,9 +179,8 @@ impl NewFile<'_> {
         if !folder.is_dir() {
             return Err(failed(path, &io::Error::other("there is no such folder")));
         }
-        let mut new = tempfile::Builder::new();
-        let new = new.prefix(".pixir-export-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder);
-        Ok(NewFile { path, to: BufWriter::new(new.map_err(|e| failed(path, &e))?) })
+        let to = NewFile::create(path, &store.running()).map_err(|e| failed(path, &e))?;
+        Ok(Export { path, to })
     }
 
     fn write(&mut self, text: &str) -> Result<()> {
@@ -192,9 +188,7 @@ impl NewFile<'_> {
     }
 
     fn finish(self) -> Result<()> {
-        let new = self.to.into_inner().map_err(|e| failed(self.path, e.error()))?;
-        new.persist_noclobber(self.path).map_err(|e| failed(self.path, &e.error))?;
-        Ok(())
+        self.to.finish_new().map_err(|e| failed(self.path, &e))
     }
 }
 

@@ -68,7 +68,7 @@ impl Workspace {
         self.note_own_write(to);
         let way = self.hold(to, true)?;
         let folder = way.folder();
-        let temporary = format!("{TEMPORARY}{:032x}.tmp", uuid::Uuid::now_v7().as_u128());
+        let temporary = temporary_name();
         let parent = at.path.parent().unwrap_or(Path::new(""));
         let _note = self.notes.note(Subject::File, path_text(&self.root.join(parent).join(&temporary)));
         let written = || -> io::Result<(u32, Vec<String>)> {
@@ -211,8 +211,13 @@ fn check_kind(at: &Inside, found: io::Result<Metadata>) -> Result<()> {
     }
 }
 
-/// Removes the temporary files that a killed pixir has left in a workspace: files that it has noted before it made them,
-/// and whose names only pixir gives.
+/// The name of a file that is being written.
+pub(crate) fn temporary_name() -> String {
+    format!("{TEMPORARY}{:032x}.tmp", uuid::Uuid::now_v7().as_u128())
+}
+
+/// Removes the temporary files that a killed pixir has left: files that it has noted before it made them, and whose names
+/// only pixir gives.
 pub fn remove_left(left: &[Left]) {
     for it in left.iter().filter(|it| it.subject == Subject::File) {
         let path = it.as_path();
