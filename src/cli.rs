@@ -17,7 +17,7 @@ mod runtime; // async work and signals
 mod settings; // files, environment and flags
 mod stored; // Sessions at rest
 
-pub(crate) use runtime::{Signals, block_on, block_on_apart, spawn};
+pub(crate) use runtime::{Asked, Signals, asked_to_end, block_on, block_on_apart, spawn};
 
 /// The context of a command besides its own arguments.
 #[derive(Debug, Clone)]

@@ -10,11 +10,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::{ErrorFormat, Format, OutputOptions};
+use crate::cli::{Asked, asked_to_end};
 use crate::{next_actions, remedies, start};
 
 mod list; // rows in every format
+mod outlet; // stdout and stderr, which a signal can give up
 
 pub(crate) use list::{List, ListOptions};
+use outlet::Outlet;
 
 /// Where results go. After the first write that fails, nothing more is written. A reader may close the pipe early, which
 /// is no error; see [`Output::failure`] for every other one.
@@ -83,10 +86,15 @@ impl Output {
         if self.is_closed() {
             return;
         }
-        let mut out = io::stdout().lock();
+        // Other threads wait for their turn.
+        let _turn = io::stdout().lock();
+        let mut out = BufWriter::new(Outlet::stdout());
         // Writing to `/dev/null` would succeed.
         let is_open = if start::stdout_was_closed() { Err(rustix::io::Errno::BADF.into()) } else { Ok(()) };
-        if let Err(e) = is_open.and_then(|()| print(&mut out)).and_then(|()| out.flush()) {
+        let printed = is_open.and_then(|()| print(&mut out)).and_then(|()| out.flush());
+        if let Err(e) = printed {
+            // Dropping the writer would try once more to write what it holds.
+            drop(out.into_parts());
             // Only the first error matters, and this is the only place that sets it, under the lock of stdout.
             let _ = self.stopped.set(e);
         }
@@ -289,7 +297,11 @@ pub(crate) fn exit_code(code: Code) -> u8 {
 pub(crate) fn report_unprinted(output: &Output, exit: u8) -> u8 {
     let Some(error) = output.failure() else { return exit };
     output.error(&error);
-    if exit == 0 { exit_code(error.code) } else { exit }
+    match asked_to_end() {
+        Asked::Signal(number) if exit == 0 => 128 + number,
+        Asked::NotCaught | Asked::No if exit == 0 => exit_code(error.code),
+        Asked::NotCaught | Asked::No | Asked::Signal(_) => exit,
+    }
 }
 
 fn flat(error: &Error) -> Value {
@@ -312,7 +324,8 @@ pub(crate) fn count(n: usize, one: &str) -> String {
 
 /// Prints progress or a note on stderr; its text may change between versions.
 pub(crate) fn chatter(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", clean(text));
+    let _turn = io::stderr().lock();
+    let _ = Outlet::stderr().write_all(format!("{}\n", clean(text)).as_bytes());
 }
 
 #[cfg(test)]

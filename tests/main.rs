@@ -108,6 +108,7 @@ mod stories {
     mod future; // Logs of the next version
     mod event_order; // random sequences of events, reopened
     mod starved; // full disks, few descriptors, odd clocks, folders that cannot be written
+    mod signals; // signals that end pixir, whatever it waits for
     mod log_faults; // system calls on the Log that fail
     mod mounts; // read-only and full file systems
     mod replay; // a Session replayed, and as a cast

@@ -1,6 +1,8 @@
 //! The async runtime of a command, and the signals that stop it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -74,7 +76,13 @@ pub(crate) struct Signals(EndSignals);
 
 impl Signals {
     pub(crate) fn listen() -> Result<Signals> {
-        EndSignals::listen().map(Signals).map_err(|e| starved(&e.to_string()))
+        let signals = EndSignals::listen().map_err(|e| starved(&e.to_string()))?;
+        let asked = ASKED.get_or_init(Arc::default);
+        for number in EndSignals::numbers() {
+            let value = usize::try_from(number).unwrap_or_default();
+            signal_hook::flag::register_usize(number, Arc::clone(asked), value).map_err(|e| starved(&e.to_string()))?;
+        }
+        Ok(Signals(signals))
     }
 
     /// Waits for the next signal and returns its exit code.
@@ -82,6 +90,30 @@ impl Signals {
         128 + self.0.next().await
     }
 }
+
+/// The number of the last signal that asked pixir to end; 0 before.
+static ASKED: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
+
+/// Whether a signal has asked pixir to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// Signals are not caught: one ends the process at once.
+    NotCaught,
+    No,
+    Signal(u8),
+}
+
+/// Whether a signal has asked pixir to end, for code that waits for something else than the runtime.
+pub(crate) fn asked_to_end() -> Asked {
+    match ASKED.get().map(|it| u8::try_from(it.load(Ordering::Relaxed)).unwrap_or(u8::MAX)) {
+        None => Asked::NotCaught,
+        Some(0) => Asked::No,
+        Some(number) => Asked::Signal(number),
+    }
+}
+
+/// The stack of a thread that only waits, bytes.
+const SMALL_STACK: usize = 16 << 10;
 
 /// The address space that the threads and one Turn take, bytes: 21 MB were measured for the demo. With less, a thread that
 /// cannot start may be waited for, and an allocation that fails aborts the process.

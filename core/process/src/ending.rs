@@ -40,6 +40,11 @@ impl EndSignals {
         ENDING.into_iter().map(listen).collect::<io::Result<_>>().map(EndSignals)
     }
 
+    /// The numbers of these signals.
+    pub fn numbers() -> impl Iterator<Item = i32> {
+        ENDING.into_iter().map(Number::as_raw)
+    }
+
     /// Waits for the next of these signals and returns its number.
     pub async fn next(&mut self) -> u8 {
         poll_fn(|cx| {
