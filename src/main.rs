@@ -29,6 +29,9 @@ fn main() -> ExitCode {
         return exit;
     }
     start::prepare();
+    if start::is_out_of_space() {
+        return ExitCode::from(exit_code(Code::SessionStartFailed));
+    }
     let args = match args::parse() {
         Ok(args) => args,
         Err(e) => return ExitCode::from(args::reject(&e)),

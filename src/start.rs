@@ -114,6 +114,22 @@ fn tune_heap(parameter: i32, value: i32) {
     let _ = mallopt(parameter, value);
 }
 
+/// With less address space than this, no error could be put together, bytes: an allocation that fails aborts the process.
+#[cfg(target_os = "linux")]
+const LEAST: u64 = 4 << 20;
+
+/// Whether the limit on addresses leaves too little to read the arguments. The reason is on stderr then.
+pub(crate) fn is_out_of_space() -> bool {
+    #[cfg(target_os = "linux")]
+    if spare_space().is_some_and(|spare| spare < LEAST) {
+        let text = "error: the system does not give pixir what it needs to run: the limit on address space leaves it less than 4 MB\n  \
+            code: SESSION_START_FAILED\n  fix:  raise the limits of this shell: ulimit -v (memory)\n";
+        let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
+        return true;
+    }
+    false
+}
+
 /// The address space that this process may still use, bytes. None without a limit, and where the system does not tell.
 pub(crate) fn spare_space() -> Option<u64> {
     let most = getrlimit(Resource::As).current?;

@@ -19,6 +19,7 @@ use crate::start;
 /// for its server, its disk and its programs, not for a processor.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     check_space()?;
+    check_tasks()?;
     let runtime = build(Builder::new_current_thread())?;
     let outcome = runtime.block_on(boxed(work));
     runtime.shutdown_background();
@@ -33,6 +34,7 @@ where
     W: Future<Output = Result<T>>,
 {
     check_space()?;
+    check_tasks()?;
     let mut builder = Builder::new_current_thread();
     builder.on_thread_park(pixir_core::rest_between_parts);
     let core = build(builder)?;
@@ -69,6 +71,35 @@ fn build(mut builder: Builder) -> Result<Runtime> {
     let runtime = catch_unwind(AssertUnwindSafe(|| builder.build()));
     let runtime = runtime.map_err(|_| starved("it could not start its threads"))?;
     runtime.map_err(|e| starved(&e.to_string()))
+}
+
+/// The threads that a Turn with a tool takes besides the first one, and the processes that its program takes: 4 were
+/// measured to break it, and 8 to do.
+const LEAST_TASKS: usize = 8;
+
+/// Fails where the system gives too few threads: each of them may be waited for, and tokio panics where it gets none.
+fn check_tasks() -> Result<()> {
+    let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
+    let mut refused = None;
+    for _ in 0..LEAST_TASKS {
+        match thread::Builder::new().stack_size(SMALL_STACK).spawn(thread::park) {
+            Ok(thread) => threads.push(thread),
+            Err(e) => refused = Some(e),
+        }
+    }
+    let given = threads.len();
+    for thread in threads {
+        thread.thread().unpark();
+        // It only waits, so it ends without a panic.
+        let _ = thread.join();
+    }
+    match refused {
+        Some(e) => {
+            let why = format!("it needs {LEAST_TASKS} threads and processes, and the system gives {given}: {e}");
+            Err(starved(&why))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The signals that end pixir. From construction on they are received and no longer kill the process.

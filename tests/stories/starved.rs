@@ -98,6 +98,49 @@ fn a_full_disk_leaves_the_screen_whole() {
     assert!(!all.contains("tracing") && !all.contains("No space"), "{}", left.screen);
 }
 
+/// Few processes are an error with a remedy, at every number of them, or they are enough for a Turn with a command.
+///
+/// Broken builds: threads are started without a look whether the system gives them, and the task that gets none panics while
+/// it is unwound, which aborts; with one thread, work waits for another one for ever.
+#[test]
+fn few_processes_are_an_error_and_no_abort() {
+    let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    // No other process belongs to this user, so the limit is that of pixir alone. Root has none.
+    let free = Command::new("setpriv").args(nobody).args(["prlimit", "--nproc=1", "true"]).output();
+    if !free.is_ok_and(|it| it.status.success()) {
+        return skip("setpriv or prlimit is missing, or limits no processes of nobody");
+    }
+    let (mut tried, mut worked) = (0, 0);
+    for processes in (1..=12).chain([16, 24]) {
+        let shell = Shell::new(&[]);
+        let steps = json!({ "steps": [
+            { "calls": [{ "name": "bash", "args": { "command": "echo hi > made.txt" } }] }, { "text": "Made." } ] });
+        let script = shell.aside("script.json", &steps.to_string());
+        let top = shell.home().parent().expect("a folder").to_owned();
+        let owned = Command::new("chown").args(["-R", "65534"]).arg(&top).status().expect("chown");
+        assert!(owned.success());
+        for flags in [&["--headless", "--write", "go"][..], &["sessions", "list"], &["agents", "list"]] {
+            let plain = shell.command(flags);
+            let mut command = Command::new("setpriv");
+            command.args(nobody).arg("prlimit").arg(format!("--nproc={processes}"));
+            command.arg(plain.get_program()).args(plain.get_args());
+            if flags.contains(&"go") {
+                command.arg("--provider").arg(format!("script:{}", script.display()));
+            }
+            command.env_clear().envs(plain.get_envs().filter_map(|(k, v)| Some((k, v?))));
+            command.current_dir(shell.workspace()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let ran = ended(command);
+            tried += 1;
+            let is_told = ran.code == 1 && ran.stderr.contains("processes") && ran.stderr.contains("ulimit");
+            worked += u32::from(!is_told);
+            let is_done = !flags.contains(&"go") || shell.read("made.txt") == "hi\n";
+            assert!(is_told || ran.code == 0 && is_done, "{processes}, {flags:?}: {ran:?}");
+        }
+    }
+    figures(&format!("C13: {tried} limits on processes and commands tried, {worked} worked, 0 aborts"));
+    assert!(worked > 0, "some limit is enough");
+}
+
 /// Few descriptors are an error with a remedy, at every number of them.
 ///
 /// Broken builds: `block_on` expects its runtime; a panic hook that logs waits for itself.

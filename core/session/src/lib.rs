@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -152,7 +153,11 @@ impl Drop for Session {
         // A comparison of another Session may hold the snapshot for a while.
         let snapshot = self.services.snapshot.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn_blocking(move || snapshot.leave());
+            // Where the system gives no thread, tokio panics; in a Session that a panic ends, that would abort the process.
+            let leave = move || drop(runtime.spawn_blocking(move || snapshot.leave()));
+            if catch_unwind(AssertUnwindSafe(leave)).is_err() {
+                tracing::warn!("the snapshot of a session that ended is still compared: no thread can be started");
+            }
         }
     }
 }
