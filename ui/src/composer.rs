@@ -35,6 +35,9 @@ use vim::Vim;
 /// The most replacements whose two steps undo as one.
 const MAX_BETWEEN: usize = 50;
 
+/// How the draft is wrapped on the screen.
+const WRAPS: WrapMode = WrapMode::WordOrGlyph;
+
 /// The user's draft.
 pub(crate) struct Composer {
     area: TextArea<'static>,
@@ -75,7 +78,7 @@ impl Default for Composer {
         let mut area = TextArea::default();
         area.set_cursor_line_style(Style::default());
         area.set_cursor_render_mode(CursorRenderMode::Hidden);
-        area.set_wrap_mode(WrapMode::WordOrGlyph);
+        area.set_wrap_mode(WRAPS);
         area.set_min_rows(1);
         area.set_max_rows(MAX_ROWS);
         area.set_max_histories(1_000);
@@ -190,11 +193,10 @@ impl Composer {
         if was_spelling && !self.is_spelling && !matches!(key.code, KeyCode::Backspace | KeyCode::Delete) {
             self.atomise();
         }
-        let area = &mut self.area;
         self.kills.pause();
         match key.code {
-            KeyCode::Char(c) if plain => area.insert_char(c),
-            KeyCode::Tab if plain => drop(area.insert_str("    ")),
+            KeyCode::Char(c) if plain => self.unwrapped().insert_char(c),
+            KeyCode::Tab if plain => drop(self.unwrapped().insert_str("    ")),
             KeyCode::Backspace if alt || ctrl => return self.kill_word_back(),
             KeyCode::Backspace => self.delete(false),
             KeyCode::Delete if alt || ctrl => return self.kill_word(),
@@ -212,6 +214,25 @@ impl Composer {
         self.edited();
     }
 
+    /// The text area for an edit. It lays the whole draft out again after each edit, and without wrapping this is cheap: of a
+    /// burst of keys only the frame needs the wrapped rows.
+    fn unwrapped(&mut self) -> &mut TextArea<'static> {
+        self.wrap(WrapMode::None)
+    }
+
+    /// The text area with its rows as the screen shows them, for drawing and for moves between rows.
+    fn wrapped(&mut self) -> &mut TextArea<'static> {
+        self.wrap(WRAPS)
+    }
+
+    fn wrap(&mut self, mode: WrapMode) -> &mut TextArea<'static> {
+        // Setting the mode lays the draft out, even where nothing changes.
+        if self.area.wrap_mode() != mode {
+            self.area.set_wrap_mode(mode);
+        }
+        &mut self.area
+    }
+
     /// Moves the caret, and ends a selection.
     pub(crate) fn go(&mut self, to: CursorMove) {
         self.move_caret(to, false);
@@ -220,6 +241,9 @@ impl Composer {
     /// Moves the caret. With Shift it selects the text that it passes.
     fn move_caret(&mut self, to: CursorMove, selecting: bool) {
         self.select(selecting);
+        if matches!(to, CursorMove::Up | CursorMove::Down) {
+            self.wrapped();
+        }
         self.area.move_cursor(to);
         // The column may be inside of a grapheme of this row.
         let (row, column) = self.area.cursor();
@@ -327,7 +351,8 @@ impl Composer {
         if !self.area.is_selecting() && self.composed(behind) > 1 {
             self.step(behind, true);
         }
-        let _ = if behind { self.area.delete_next_char() } else { self.area.delete_char() };
+        let area = self.unwrapped();
+        let _ = if behind { area.delete_next_char() } else { area.delete_char() };
     }
 
     // ─── Cutting, putting back, undoing ───
@@ -434,7 +459,7 @@ impl Composer {
 
     pub(crate) fn newline(&mut self) {
         self.kills.pause();
-        self.area.insert_newline();
+        self.unwrapped().insert_newline();
         self.edited();
     }
 

@@ -1,5 +1,6 @@
 //! The loop on the real terminal: wait, drain, update, draw. Keys come first, and without a change no frame is drawn.
 
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,8 @@ const LATE_SIGNAL: Duration = Duration::from_millis(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// How often the log file is looked at while it is on the screen.
 const FOLLOW: Duration = Duration::from_secs(1);
+/// How long keys that wait are applied before a signal is looked for: a backlog of them may take seconds.
+const SLICE: Duration = Duration::from_millis(10);
 /// How long after a change the draft is saved.
 const SAVE_AFTER: Duration = Duration::from_millis(200);
 
@@ -66,33 +69,23 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
     let mut pace = Pace { drawn: stage.draw(app)?, last_event: None, is_calm: false };
     let (mut ticked, mut followed) = (pace.drawn, pace.drawn);
     let mut keys = Keyboard::new()?;
+    // Keys that were read and not applied yet.
+    let mut backlog: VecDeque<TerminalEvent> = VecDeque::new();
+    // When the first key arrived that the screen does not show yet.
+    let mut key_at = None;
     let mut save_due = None;
     let mut themes = super::themes::watch(app.themes_folder.as_deref());
     loop {
         let frame_due = tokio::time::Instant::from_std(pace.due());
         let tick_due = tokio::time::Instant::from_std(ticked + app.state.tick());
         let wants_frame = app.dirty && !stage.screen.is_stalled();
-        let mut key_at = None;
         let (was_dirty, mut is_tick) = (app.dirty, false);
         if save_due.is_none() && std::mem::take(&mut app.save_soon) {
             save_due = Some(tokio::time::Instant::now() + SAVE_AFTER);
         }
         tokio::select! {
-            // Keys come first, so that a flood of Events cannot delay them.
             biased;
-            events = keys.next() => match events {
-                Some(events) => {
-                    key_at = Some(Instant::now());
-                    for event in events {
-                        if let TerminalEvent::Reply(reply) = &event {
-                            stage.screen.on_reply(reply)?;
-                        }
-                        app.on_terminal(event).await;
-                    }
-                }
-                // The terminal is gone.
-                None => return Ok(Some(1)),
-            },
+            // A signal waits neither for a backlog of keys nor for a flood of Events.
             signal = signals.next() => match signal {
                 Signal::End(number) => return Ok(Some(number)),
                 Signal::Stop => _ = stage.suspend(app)?,
@@ -101,6 +94,16 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                     stage.screen.ask_size()?;
                     app.dirty = true;
                 }
+            },
+            () = std::future::ready(()), if !backlog.is_empty() => {}
+            // Keys come next, so that a flood of Events cannot delay them.
+            events = keys.next() => match events {
+                Some(events) => {
+                    key_at.get_or_insert_with(Instant::now);
+                    backlog.extend(events);
+                }
+                // The terminal is gone.
+                None => return Ok(Some(1)),
             },
             caught_up = stage.screen.caught_up(), if stage.screen.is_stalled() => caught_up?,
             () = tokio::time::sleep_until(tick_due), if app.state.is_animated() => {
@@ -111,6 +114,7 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                 app.dirty = true;
             }
             () = tokio::time::sleep_until(frame_due), if wants_frame => {
+                key_at = None;
                 pace = Pace { drawn: stage.draw(app)?, last_event: None, is_calm: false };
                 continue;
             }
@@ -138,6 +142,19 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
             }
             Some(result) = app.results.recv() => app.on_background(result).await,
         }
+        if !backlog.is_empty() {
+            let until = Instant::now() + SLICE;
+            while let Some(event) = backlog.pop_front() {
+                if let TerminalEvent::Reply(reply) = &event {
+                    stage.screen.on_reply(reply)?;
+                }
+                app.on_terminal(event).await;
+                if Instant::now() >= until {
+                    break;
+                }
+            }
+            key_at = key_at.filter(|_| app.dirty);
+        }
         if app.state.layout.hud {
             app.state.stats.note_wake(Instant::now());
         }
@@ -161,12 +178,13 @@ async fn event_loop(app: &mut App, screen: &mut Screen, presence: &mut Presence)
                 app.dirty = true;
             }
         }
-        // A key is answered at once. Everything else waits for the next frame, or until nothing more happens.
-        let is_urgent = std::mem::take(&mut app.is_urgent) || key_at.is_some();
+        // A key is answered at once, with those that arrived with it. Everything else waits for the next frame, or until nothing
+        // more happens.
+        let is_urgent = backlog.is_empty() && (std::mem::take(&mut app.is_urgent) || key_at.is_some());
         pace.is_calm = is_tick && (pace.is_calm || !was_dirty);
         if app.dirty && !stage.screen.is_stalled() && (is_urgent || pace.allows_frame()) {
             pace = Pace { drawn: stage.draw(app)?, last_event: None, is_calm: false };
-            if let Some(key_at) = key_at {
+            if let Some(key_at) = key_at.take() {
                 FrameStats::note(&mut app.state.stats.echoes, pace.drawn - key_at);
             }
         }

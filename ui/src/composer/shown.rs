@@ -15,7 +15,7 @@ pub(super) const MAX_ROWS: u16 = 12;
 impl Composer {
     /// The rows that the draft needs at this width.
     pub(crate) fn rows(&mut self, columns: u16) -> u16 {
-        self.area.measure(columns).preferred_rows.clamp(1, MAX_ROWS)
+        self.wrapped().measure(columns).preferred_rows.clamp(1, MAX_ROWS)
     }
 
     /// Draws the draft and returns where the caret is.
@@ -26,7 +26,7 @@ impl Composer {
         theme: &Theme,
         placeholder: &str,
     ) -> Option<Position> {
-        self.area.set_style(theme.base());
+        self.wrapped().set_style(theme.base());
         self.area.set_selection_style(theme.selected());
         self.area.set_placeholder_text(placeholder);
         self.area.set_placeholder_style(theme.dim());
