@@ -71,6 +71,7 @@ const SUITES: &[Suite] = &[
     suite("nobody_escapes", "attempts to escape, of each policy and user", [24, 110, 110]),
     suite("no_program_reaches_pixir_itself", "programs in each tier of the sandbox", [8, 60, 60]),
     suite("a_failed_system_call", "failures of a system call on the Log", [16, 60, 188]),
+    suite("a_tree_whose_log_fails", "failures of a Log under agents, workflows, servers and jobs", [24, 120, 480]),
     suite("each_fault_at_each_moment", "faults of an MCP server", [20, 70, 70]),
     suite("a_model_solves_each_task", "tasks with a toolset", [4, 10, 10]),
     suite(

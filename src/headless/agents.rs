@@ -125,16 +125,22 @@ impl Agents {
         &mut self.all[at]
     }
 
-    /// What the run is missing: `AGENTS_PARTIAL` if some agents came to their answer, `AGENTS_FAILED` if none did. What was refused
-    /// to one that is held is for [`Refusals`](super::refusals::Refusals).
+    /// What the run is missing: `AGENTS_PARTIAL` if some agents came to their answer, `AGENTS_FAILED` if none did. Where a Log could
+    /// not be written, that is the code: no other agent would have done better. What was refused to one that is held is for [`Refusals`](super::refusals::Refusals).
     pub(crate) fn missing(&self) -> Option<Error> {
         let counted = || self.all.iter().filter(|it| !it.is_earlier && (!it.is_dismissed || it.is_complete()));
         let left: Vec<&Agent> = counted().filter(|it| !it.is_complete() && it.status() != AgentStatus::Held).collect();
         let first = left.first()?;
         let all = counted().count();
-        let code = if left.len() < all { Code::AgentsPartial } else { Code::AgentsFailed };
+        let lost = left.iter().find_map(|it| it.fault_of_log());
+        let code = match &lost {
+            Some(fault) => fault.code,
+            None if left.len() < all => Code::AgentsPartial,
+            None => Code::AgentsFailed,
+        };
         let names: Vec<String> = left.iter().map(|it| format!("{} ({})", it.name, it.status().name())).collect();
-        let message = format!("{} of {all} agents did not complete: {}", left.len(), names.join(", "));
+        let why = lost.map_or(String::new(), |fault| format!(": {}", fault.message));
+        let message = format!("{} of {all} agents did not complete: {}{why}", left.len(), names.join(", "));
         Some(Error::new(code, message, Remedy::command(first.resume_command())))
     }
 
@@ -161,6 +167,12 @@ impl Agents {
 impl Agent {
     fn is_complete(&self) -> bool {
         self.status() == AgentStatus::Completed
+    }
+
+    /// Why its Log could not be written, if that ended it.
+    fn fault_of_log(&self) -> Option<Error> {
+        let error = Error::from(self.end.as_ref()?.error.clone()?);
+        matches!(error.code, Code::LogWriteFailed | Code::ToolResultRecordFailed).then_some(error)
     }
 
     fn status(&self) -> AgentStatus {

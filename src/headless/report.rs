@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use pixir_core::call::agents::{AGENT_EVENT, AGENT_REPORT};
 use pixir_core::changes::FileDiff;
+use pixir_core::error::ErrorBody;
 use pixir_core::event::{AgentEvent, Cost, Mode, Status, TurnEnded, TurnStatus, Usage, encode_live};
 use pixir_core::now::Now;
 use pixir_core::remedy::{Limit, Remedy};
@@ -63,6 +65,8 @@ impl Heard {
             Heard::Event(Event::Live(event)) => match &event.live {
                 Live::Status { status } => *status == Status::Idle,
                 Live::AgentChanged(agent) => !agent.status.is_open(),
+                // What was to go on does not.
+                Live::Refused(_) | Live::TurnAbandoned { .. } => true,
                 _ => false,
             },
             Heard::Event(Event::Recorded(_)) => false,
@@ -98,6 +102,8 @@ pub(super) struct Report<'a> {
     /// What happens is the output of the run, as no model answers.
     pub(super) is_command: bool,
     pub(super) refused: Option<Error>,
+    /// The Log of the Session, or that of an agent, could not be written.
+    lost: Option<Error>,
     /// The exit code of the signal that asked pixir to stop.
     pub(super) stopped: Option<u8>,
     /// The answer as the value that fits its schema.
@@ -130,6 +136,7 @@ impl<'a> Report<'a> {
             expects_turn: true,
             is_command: false,
             refused: None,
+            lost: None,
             stopped: None,
             value: None,
             answer_file: job.answer_file.clone(),
@@ -300,9 +307,16 @@ impl<'a> Report<'a> {
             Event::Live(event) => {
                 match &event.live {
                     Live::TextDelta { text } => self.streamed.push_str(text),
-                    // A Session can refuse a prompt that it has accepted, if it cannot record the Turn.
                     Live::Refused(refusal) if refusal.input == "prompt" => {
                         self.refused.get_or_insert_with(|| refusal.error.clone().into());
+                    }
+                    // A Session can accept an Input, and then not record its Turn.
+                    Live::TurnAbandoned { error, .. } if event.agent_path.is_empty() => {
+                        self.refused.get_or_insert_with(|| (**error).clone().into());
+                    }
+                    Live::TurnAbandoned { error, .. } => self.lose(&event.agent_path, error),
+                    Live::Refused(refusal) if [AGENT_EVENT, AGENT_REPORT].contains(&refusal.input.as_str()) => {
+                        self.lose(&event.agent_path, &refusal.error);
                     }
                     // The next attempt begins at the start of the answer.
                     Live::RetryScheduled { .. } => self.streamed.clear(),
@@ -324,6 +338,13 @@ impl<'a> Report<'a> {
                 }
             }
         }
+    }
+
+    /// Something of an agent is not in a Log: the user reads it at once, and the run does not end with success.
+    fn lose(&mut self, agent: &[String], error: &ErrorBody) {
+        let error = Error::from(error.clone());
+        self.output.aside(&format!("• {}", of_agent(agent, &error)));
+        self.lost.get_or_insert(error);
     }
 
     /// Adds what a command did to the output of its run.
@@ -500,7 +521,11 @@ impl<'a> Report<'a> {
         let stopped = self.stopped.map(|_| self.resume());
         let failed = failed.map(|error| Error { remedy: stopped.unwrap_or(error.remedy), ..error });
         let of_agents = || self.agents.missing().or_else(|| self.agents.waiting(&self.session));
-        failed.or_else(|| self.refusals.error(&self.session)).or_else(|| of_agents().filter(|_| !self.is_command))
+        let lost = || self.lost.clone();
+        failed
+            .or_else(lost)
+            .or_else(|| self.refusals.error(&self.session))
+            .or_else(|| of_agents().filter(|_| !self.is_command))
     }
 
     /// Why the Turn did not complete. A run of a workflow in this Session goes on by a command of its own.
@@ -531,6 +556,12 @@ impl<'a> Report<'a> {
             (_, None) => 0,
         }
     }
+}
+
+/// A fault of the Log, with the agent whose work is not recorded.
+pub(super) fn of_agent(agent: &[String], error: &Error) -> String {
+    let what = format!("{}; {}", error.message, remedies::word(&error.remedy));
+    if agent.is_empty() { what } else { format!("agent {}: {what}", agent.join("/")) }
 }
 
 /// Whether the Session does nothing, and its agents neither.

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use pixir_core::call::agents::AGENT_EVENT;
+use pixir_core::error::ErrorBody;
 use pixir_core::event::{
-    AgentEvent, AgentStatus, Ask, Cost, DecidedBy, Denial, Isolation, Mode, Planned, StepEnded, StepOutcome, TurnEnded,
-    TurnStatus, Usage, WorkflowEvent, encode_live,
+    AgentEvent, AgentStatus, Ask, Cost, DecidedBy, Denial, Isolation, LiveEvent, Mode, Planned, StepEnded, StepOutcome,
+    TurnEnded, TurnStatus, Usage, WorkflowEvent, encode_live,
 };
 use pixir_core::{Code, Error, Event, Fact, Handle, Input, Live, Remedy};
 use serde_json::{Value, json};
@@ -13,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::going_on::{going_on, permitting, resumes};
 use super::refusals::json_of;
+use super::report::of_agent;
 
 use crate::args::Format;
 use crate::cli::{Signals, spawn};
@@ -55,6 +58,10 @@ struct Run<'a> {
     cost: Cost,
     end: Option<TurnEnded>,
     refused: Option<Error>,
+    /// The run is over, and the Log could not record its end.
+    abandoned: Option<Error>,
+    /// The Log of an agent could not be written.
+    lost: Option<Error>,
     stopped: Option<u8>,
     /// The Sessions of its agents whose lines are printed.
     followed: BTreeSet<String>,
@@ -86,6 +93,8 @@ pub(crate) async fn carry_out(handle: &Handle, input: Input, output: &Output, mu
         cost: Cost::default(),
         end: None,
         refused: None,
+        abandoned: None,
+        lost: None,
         stopped: None,
         followed: BTreeSet::new(),
         lines,
@@ -103,7 +112,7 @@ pub(crate) async fn carry_out(handle: &Handle, input: Input, output: &Output, mu
     match handle.request(input).await {
         Err(error) => run.refused = Some(error),
         Ok(_) => {
-            while run.end.is_none() && run.refused.is_none() {
+            while run.end.is_none() && run.abandoned.is_none() {
                 tokio::select! {
                     biased;
                     Some(line) = heard.recv() => run.output.line(&line),
@@ -162,6 +171,7 @@ impl Run<'_> {
             }
             Event::Live(event) => {
                 self.print_line(|| encode_live(event));
+                self.take_fault(event);
                 // It is open from now on; when it was started, it may have had to wait for its place.
                 if let Live::AgentChanged(it) = &event.live
                     && let ([name], AgentStatus::Running) = (it.path.as_slice(), it.status)
@@ -172,6 +182,25 @@ impl Run<'_> {
                 }
             }
         }
+    }
+
+    /// A Log that could not be written ends the run, or the step of the agent whose Log it is.
+    fn take_fault(&mut self, event: &LiveEvent) {
+        match &event.live {
+            Live::TurnAbandoned { error, .. } if event.agent_path.is_empty() => {
+                self.abandoned.get_or_insert_with(|| (**error).clone().into());
+            }
+            Live::TurnAbandoned { error, .. } => self.lose(&event.agent_path, error),
+            Live::Refused(it) if it.input == AGENT_EVENT => self.lose(&event.agent_path, &it.error),
+            _ => {}
+        }
+    }
+
+    /// The user reads at once what is in no Log.
+    fn lose(&mut self, agent: &[String], error: &ErrorBody) {
+        let error = Error::from(error.clone());
+        self.output.aside(&format!("• {}", of_agent(agent, &error)));
+        self.lost.get_or_insert(error);
     }
 
     fn take_past(&mut self, fact: &Fact) {
@@ -439,6 +468,9 @@ impl Run<'_> {
             return Some(refused.clone());
         }
         let resume = || Remedy::command(self.resume());
+        if let Some(fault) = self.abandoned.as_ref().or(self.lost.as_ref()) {
+            return Some(fault.clone());
+        }
         match &self.end {
             Some(TurnEnded { status: TurnStatus::Completed, .. }) => None,
             // A run goes on by a command, not by a message.

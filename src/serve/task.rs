@@ -98,6 +98,10 @@ impl Server {
                             }
                         }
                         Event::Live(event) => match &event.live {
+                            // The Log has no end of the Turn that the client waits for.
+                            Live::TurnAbandoned { error, .. } if event.agent_path.is_empty() => {
+                                return Some(Err(Error::from((**error).clone()).into()));
+                            }
                             Live::ApprovalRequested(it) => {
                                 let it = it.clone();
                                 questions.push(Box::pin(async move {

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::log_faults::FULL;
+use super::log_faults::failing_disk;
 use crate::pty::Terminal;
 use crate::random::{self, Random};
 use crate::server::{Act, Dialect, HEAD, Part, Reply, Server, answer, call, event, raw, text};
@@ -191,14 +190,6 @@ fn random_faults_break_no_promise() {
         *counts.entry("replies").or_default() += u64::try_from(round.server.len()).expect("few") - 1;
     }
     figures(&format!("QK2: {rounds} rounds of random faults tried, 0 failed; {counts:?}; PROPTEST_RNG_SEED={seed}"));
-}
-
-/// A shim in which calls on the Log fail. None without a C compiler; the disk is whole then.
-fn failing_disk(folder: &Path) -> Option<PathBuf> {
-    let (source, shim) = (folder.join("full.c"), folder.join("full.so"));
-    std::fs::write(&source, FULL).expect("write");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).status();
-    built.is_ok_and(|it| it.success()).then_some(shim)
 }
 
 /// Begins a Session without faults.

@@ -1,5 +1,6 @@
 //! System calls on the Log that fail in the real process.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -7,6 +8,8 @@ use serde_json::Value;
 use crate::server::{Dialect, Server, text};
 use crate::shell::{Shell, entries, figures, skip};
 use crate::tier;
+
+mod trees; // the same while others wait for the Session
 
 /// Whether this machine lets strace inject faults.
 fn can_inject() -> bool {
@@ -96,10 +99,12 @@ fn one_injection(script: &str, call: &str, error: &str, when: &str) -> bool {
     ran.code != 0
 }
 
-/// A shim in which the n-th call on a Log fails with "no space", and with `STICKY` every later one.
-pub(super) const FULL: &str = r#"
+/// A shim in which the n-th call on a Log fails: with "no space" unless `ERR` has another number, with `STICKY` every later
+/// one too, and with `FROM` none before that file exists. It makes the file `HIT` then.
+const FULL: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,27 +119,32 @@ static int fails(const char *call, int fd) {
   if (n < 0) return 0;
   path[n] = 0;
   if (!strstr(path, ".ndjson") && !strstr(path, ".begun")) return 0;
+  if (getenv("FROM") && access(getenv("FROM"), F_OK)) return 0;
   int at = __sync_add_and_fetch(&calls, 1), first = atoi(getenv("AT"));
   if (at != first && !(getenv("STICKY") && at > first)) return 0;
-  errno = ENOSPC;
+  if (getenv("HIT")) close(open(getenv("HIT"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+  errno = getenv("ERR") ? atoi(getenv("ERR")) : ENOSPC;
   return 1;
 }
 ssize_t write(int fd, const void *b, size_t n) { return fails("write", fd) ? -1 : syscall(SYS_write, fd, b, n); }
 int fdatasync(int fd) { return fails("fdatasync", fd) ? -1 : syscall(SYS_fdatasync, fd); }
 "#;
 
+/// Builds the shim in this folder. None without a C compiler.
+pub(super) fn failing_disk(folder: &Path) -> Option<PathBuf> {
+    let (source, shim) = (folder.join("full.c"), folder.join("full.so"));
+    std::fs::write(&source, FULL).expect("write");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).status();
+    built.is_ok_and(|it| it.success()).then_some(shim)
+}
+
 /// Every published Entry stays in the file, `session_started` too, when no later write succeeds.
 ///
 /// Broken build: a Session in which nothing was said removes its Log, though a prompt was refused by the disk.
 #[test]
 fn a_first_prompt_that_cannot_be_written_leaves_what_was_published() {
-    let shell = Shell::new(&[]);
-    let source = shell.aside("full.c", FULL);
-    let shim = shell.home().with_file_name("full.so");
-    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).status();
-    if !built.is_ok_and(|it| it.success()) {
-        return skip("there is no C compiler for the disk");
-    }
+    let tools = tempfile::tempdir().expect("a folder");
+    let Some(shim) = failing_disk(tools.path()) else { return skip("a C compiler for the disk is missing") };
     let (mut tried, mut published) = (0, 0);
     for call in ["write", "fdatasync"] {
         for (at, sticky) in (1..=6).flat_map(|at| [(at, false), (at, true)]) {

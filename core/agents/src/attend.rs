@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::child::{Child, TurnOrder};
 use super::node::Node;
 use super::tally::Tally;
-use call::agents::OrderedBy;
+use call::agents::{AGENT_EVENT, OrderedBy};
 use call::tool::panicked;
 use door::{Handle, Watch};
 use protocol::agent::{Asker, WaitingFor};
-use protocol::error::Error;
+use protocol::error::{Error, ErrorBody};
 use protocol::event::{
     AgentEvent, AgentResult, AgentStatus, Delivery, Entry, Event, Fact, Live, LiveEvent, Telling, ToldBy, WaitsOn,
 };
@@ -36,6 +36,8 @@ pub(super) struct Attendant {
     held_above: Vec<Handle>,
     /// The running Turn, or the last one.
     turn: u32,
+    /// The last Turn whose end was taken.
+    ended_turn: u32,
     tally: Tally,
     began: Instant,
     order: TurnOrder,
@@ -67,6 +69,7 @@ impl Attendant {
         child.seen.send_replace(watch.past.turns);
         let mut it = Attendant {
             turn: watch.past.turns,
+            ended_turn: watch.past.turns,
             node,
             child,
             held: None,
@@ -108,6 +111,11 @@ impl Attendant {
                         }
                         it.take(&entry).await;
                     }
+                    Some(Event::Live(LiveEvent { live: Live::TurnAbandoned { turn, error }, agent_path, .. }))
+                        if agent_path.is_empty() =>
+                    {
+                        it.abandoned(turn, error).await;
+                    }
                     Some(Event::Live(live)) => it.relay(live),
                 },
                 () = stop.cancelled(), if is_running => {
@@ -135,7 +143,7 @@ impl Attendant {
         // has ended its Turn.
         let waits_with_files = *it.child.adoptions.asks.lock();
         if it.ending.is_none() && it.child.is_open() && !waits_with_files {
-            it.end().await;
+            it.end(None).await;
         }
         if it.ending.is_some() {
             over(&mut it.ending).await;
@@ -242,8 +250,18 @@ impl Attendant {
         if let Some(call) = answered {
             self.answered(call);
         }
-        if matches!(entry.fact, Fact::TurnEnded(_)) {
-            self.end().await;
+        // The end of a Turn that was abandoned is recorded when the next one begins.
+        if matches!(entry.fact, Fact::TurnEnded(_)) && self.ended_turn < self.turn {
+            self.end(None).await;
+        }
+    }
+
+    /// The Log of the child has no end of this Turn. The parent waits for this event in its place.
+    async fn abandoned(&mut self, turn: u32, error: Box<ErrorBody>) {
+        let live = Live::TurnAbandoned { turn, error: error.clone() };
+        self.node.send_live(self.child.path.clone(), live);
+        if turn == self.turn && self.ended_turn < self.turn {
+            self.end(Some(*error)).await;
         }
     }
 
@@ -275,6 +293,10 @@ impl Attendant {
             // It asked something that no call waits for.
             Live::AnswerTaken { call_id, .. } => return self.answered(&call_id),
             Live::Status { .. } if self.asking.is_empty() => return self.go_on(),
+            // What the child could not record of its own children concerns the user of the tree.
+            Live::Refused(it) if it.input == AGENT_EVENT => {
+                return self.node.send_live(self.child.path.clone(), Live::Refused(it));
+            }
             Live::TurnWaits { on } => return self.turn_waits(on),
             Live::QueueChanged { steer, follow_up } => {
                 let state = self.child.change(|state| state.queued = steer.into_iter().chain(follow_up).collect());
@@ -383,8 +405,9 @@ impl Attendant {
     }
 
     /// The end of a Turn: the parent records it, then those who wait hear of it. Meanwhile the child is watched: the user
-    /// may tell it more.
-    async fn end(&mut self) {
+    /// may tell it more. `fault`: why the Log of the child has no end of the Turn.
+    async fn end(&mut self, fault: Option<ErrorBody>) {
+        self.ended_turn = self.turn;
         for call in std::mem::take(&mut self.asking) {
             let live = Live::AnswerTaken { call_id: call, agent: self.asker() };
             self.node.send_live(self.child.path.clone(), live);
@@ -402,7 +425,10 @@ impl Attendant {
             Ok(result) => result,
             Err(e) => failed(&self.child, &panicked(&e.to_string())),
         };
-        if self.is_late && !result.is_answered() {
+        if let Some(fault) = fault {
+            (result.status, result.error) = (AgentStatus::Failed, Some(fault));
+            result.duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        } else if self.is_late && !result.is_answered() {
             result.status = AgentStatus::TimedOut;
             result.error = Some(self.child.too_long().body());
         }

@@ -28,6 +28,12 @@ pub const TOOLS: [&str; 4] = ["spawn_agent", "wait_agent", "tell_agent", "show_a
 /// The name of the tool by which a child reports its result.
 pub const REPORT: &str = "report";
 
+/// What a refusal names as its Input where a Session could not record an event of its children.
+pub const AGENT_EVENT: &str = "agent_event";
+
+/// What a refusal names as its Input where the report of a child could begin no Turn.
+pub const AGENT_REPORT: &str = "agent_report";
+
 /// What a call may do with the child Sessions of its Session: those that it started, and those below them.
 pub trait Agents: fmt::Debug + Send + Sync {
     /// Starts a child. When this returns, the link to it is on the disk.

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{Session, Work};
 use call::agent_end::{MOST_TOLD, reported_within};
-use call::agents::{AgentNews, Order, OrderedBy, Stop};
+use call::agents::{AGENT_EVENT, AGENT_REPORT, AgentNews, Order, OrderedBy, Stop};
 use door::{Handle, Reply};
 use protocol::agent::AgentState;
 use protocol::error::{Code, Error, Result};
@@ -19,12 +19,16 @@ use turn::Turn;
 const GATHER: Duration = Duration::from_millis(500);
 
 impl Session {
-    pub(super) async fn on_agent_news(&mut self, news: AgentNews) {
+    /// # Errors
+    /// An event of a child could not be recorded. A Turn that runs must not go on then.
+    async fn take_agent_news(&mut self, news: AgentNews) -> Result<()> {
         match news {
             AgentNews::Record { event, reply } => {
                 // A child's work belongs to the Turn that started it, or to the last one.
                 let turn = Some(self.history.turns).filter(|turn| *turn > 0);
-                let _ = reply.send(self.record(turn, Fact::AgentEvent(event)).await);
+                let recorded = self.record(turn, Fact::AgentEvent(event)).await;
+                let _ = reply.send(recorded.clone());
+                return recorded;
             }
             AgentNews::History { reply } => drop(reply.send(Box::new(self.history.clone()))),
             AgentNews::Live { path, live } => self.pass_on(path, *live),
@@ -33,6 +37,22 @@ impl Session {
                 self.reports_due.push_back(*result);
                 self.gather_reports();
             }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn on_agent_news(&mut self, news: AgentNews) {
+        if let Err(error) = self.take_agent_news(news).await {
+            self.on_lost_agent_event(error).await;
+        }
+    }
+
+    /// An event of a child could not be recorded: the running Turn ends, as with every other Entry that is lost.
+    async fn on_lost_agent_event(&mut self, error: Error) {
+        if self.work.as_ref().and_then(Work::turn).is_some() {
+            self.abandon(error).await;
+        } else {
+            self.refuse(AGENT_EVENT, &error);
         }
     }
 
@@ -74,8 +94,8 @@ impl Session {
         let Some(first) = due.next() else { return };
         // The model reads the others before the first request of the Turn.
         self.to_tell.extend(due);
-        if let Err(error) = self.begin(REPORT, first.into(), Turn::run, Status::Thinking).await {
-            self.refuse(REPORT, &error);
+        if let Err(error) = self.begin(AGENT_REPORT, first.into(), Turn::run, Status::Thinking).await {
+            self.refuse(AGENT_REPORT, &error);
         }
     }
 
@@ -126,12 +146,19 @@ impl Session {
         loop {
             tokio::select! {
                 biased;
-                Some(news) = self.agent_news.recv() => self.on_agent_news(news).await,
+                Some(news) = self.agent_news.recv() => self.take_news_while_stopping(news).await,
                 () = &mut stopped => break,
             }
         }
         while let Ok(news) = self.agent_news.try_recv() {
-            self.on_agent_news(news).await;
+            self.take_news_while_stopping(news).await;
+        }
+    }
+
+    /// The Turn that the children belong to is ending already.
+    async fn take_news_while_stopping(&mut self, news: AgentNews) {
+        if let Err(error) = self.take_agent_news(news).await {
+            self.refuse(AGENT_EVENT, &error);
         }
     }
 
@@ -254,7 +281,6 @@ const TO_AGENT: &str = "to_agent";
 const SPAWN_AGENT: &str = "spawn_agent";
 const STOP_AGENTS: &str = "stop_agents";
 const ADOPT: &str = "adopt";
-const REPORT: &str = "agent_report";
 
 fn is_about(live: &Live, call: &str) -> bool {
     match live {

@@ -144,7 +144,7 @@ impl Session {
                     self.end_turn(Outcome::failed(error)).await;
                 }
                 // The work waits for a reply that never comes, so that nothing runs after a failed write.
-                Err(error) => self.abandon(error),
+                Err(error) => self.abandon(error).await,
             },
             Some(Report::Live(live)) => self.relay(live),
             Some(Report::Permissions(reply)) => {
@@ -174,26 +174,26 @@ impl Session {
                 self.roles = roles;
                 match self.offer_skills(index).await {
                     Ok(()) => drop(reply.send(())),
-                    Err(error) => self.abandon(error),
+                    Err(error) => self.abandon(error).await,
                 }
             }
             Some(Report::FallBack { reason, reply }) => match self.fall_back(&reason).await {
                 Ok(found) => drop(reply.send(found)),
-                Err(error) => self.abandon(error),
+                Err(error) => self.abandon(error).await,
             },
             Some(Report::KeepDraft { reply }) => match self.keep_draft().await {
                 Ok(()) => drop(reply.send(())),
                 Err(error) if error.code == Code::LogEncodeFailed => self.end_turn(Outcome::failed(error)).await,
-                Err(error) => self.abandon(error),
+                Err(error) => self.abandon(error).await,
             },
             Some(Report::CutOff { reply }) => match self.cut_off().await {
                 Ok(()) => drop(reply.send(())),
                 Err(error) if error.code == Code::LogEncodeFailed => self.end_turn(Outcome::failed(error)).await,
-                Err(error) => self.abandon(error),
+                Err(error) => self.abandon(error).await,
             },
             Some(Report::Tell { source, text, reply }) => match self.tell(source, text).await {
                 Ok(()) => drop(reply.send(())),
-                Err(error) => self.abandon(error),
+                Err(error) => self.abandon(error).await,
             },
             Some(Report::ForgetReasoning { reply }) => {
                 self.history.forget_reasoning();
@@ -201,15 +201,15 @@ impl Session {
             }
             Some(Report::LeaveOut { tool, reason, reply }) => match self.leave_out(&tool, &reason).await {
                 Ok(is_left_out) => drop(reply.send(is_left_out)),
-                Err(error) => self.abandon(error),
+                Err(error) => self.abandon(error).await,
             },
             Some(Report::DropTools { reason, reply }) => match self.drop_tools(&reason).await {
                 Ok(is_dropped) => drop(reply.send(is_dropped)),
-                Err(error) => self.abandon(error),
+                Err(error) => self.abandon(error).await,
             },
             Some(Report::Lighten { refused, reply }) => match self.lighten(&refused).await {
                 Ok(is_lighter) => drop(reply.send(is_lighter)),
-                Err(error) => self.abandon(error),
+                Err(error) => self.abandon(error).await,
             },
             Some(Report::Done(outcome)) => self.end_turn(outcome).await,
             Some(Report::Arrived(outcome)) => self.arrived(outcome).await,
@@ -448,7 +448,7 @@ impl Session {
             };
             if let Err(error) = recorded {
                 self.refuse(input, &error);
-                return;
+                return self.publish_abandoned(turn.number, &error);
             }
         }
     }
@@ -475,20 +475,30 @@ impl Session {
     }
 
     /// The Log cannot be written: the work stops where it is, and its draft stays on the screen.
-    fn abandon(&mut self, error: Error) {
+    pub(super) async fn abandon(&mut self, error: Error) {
         tracing::error!(session = %self.id, code = error.code.name(), "{}", error.message);
-        if let Some(Work { job, input, task, .. }) = self.work.take() {
-            let reply = match job {
-                Job::Turn(_) => {
+        if let Some(Work { job, input, mut task, reports }) = self.work.take() {
+            match job {
+                Job::Turn(turn) => {
+                    // The user reads why before what still runs has stopped.
+                    self.refuse(input, &error);
+                    drop(reports);
                     task.abort();
-                    None
+                    let _ = (&mut task).await;
+                    // The calls that waited for children are gone, so these stop.
+                    self.stop_agents(Stop::Awaited).await;
+                    self.publish_abandoned(turn.number, &error);
                 }
                 // Without its reports it ends by itself.
-                Job::Travel(travel) => travel.reply,
-            };
-            self.answer_input(input, reply, Err(error));
+                Job::Travel(travel) => self.answer_input(input, travel.reply, Err(error)),
+            }
         }
         self.set_status(Status::Idle);
+    }
+
+    /// A Turn is over without a `turn_ended` in the Log. Watchers that wait for its end need this event.
+    fn publish_abandoned(&mut self, turn: u32, error: &Error) {
+        self.publish(Live::TurnAbandoned { turn, error: Box::new(error.body()) });
     }
 }
 

@@ -1,6 +1,7 @@
 //! Agents: what they report, what they ask, the list, and the events of the user's own Session while one is on the screen.
 
 use pixir_core::agent::{AgentState, Asker};
+use pixir_core::error::ErrorBody;
 use pixir_core::event::{Approval, Form};
 use pixir_core::{Event, Fact, Input, Live};
 use ratatui::text::Line;
@@ -13,7 +14,7 @@ use crate::overlay::{Layer as _, Notification, Overlay};
 use crate::render::agents::{named, word};
 use crate::render::text::{Row, visible};
 use crate::state::{Effect, OnHarness, PendingApproval, State};
-use crate::transcript::Agents;
+use crate::transcript::{Agents, Cell};
 
 // ─── The list ───
 
@@ -216,11 +217,27 @@ pub(crate) fn on_root_event(state: &mut State, event: Event) -> Vec<Effect> {
             // It is about all agents of the tree.
             Live::Notice { ref code, .. } if code == "AGENT_TOKENS_LOW" => on_live(state, event.live),
             live @ Live::Refused(_) => on_live(state, live),
+            // The agent on the screen shows its own.
+            Live::TurnAbandoned { error, .. } if !event.agent_path.is_empty() => {
+                if event.agent_path == state.session.agents.at {
+                    Vec::new()
+                } else {
+                    on_abandoned(state, &event.agent_path, *error)
+                }
+            }
             _ => Vec::new(),
         },
     };
     effects.extend(ask_next(state));
     effects
+}
+
+/// The Log of an agent could not record its Turn. The user needs the reason also while the agent is not on the screen.
+pub(super) fn on_abandoned(state: &mut State, path: &[String], error: ErrorBody) -> Vec<Effect> {
+    let message = format!("agent {}: {}", path.join("/"), error.message);
+    state.transcript.push(Cell::Error(Box::new(ErrorBody { message, ..error })));
+    state.viewport.follow();
+    Vec::new()
 }
 
 /// Stops the agents below the Session on the screen.

@@ -93,10 +93,28 @@ fn rebuild(state: &mut State) {
 pub(crate) fn on_event(state: &mut State, event: Event) -> Vec<Effect> {
     let mut effects = match event {
         Event::Recorded(entry) => on_entry(state, &entry),
-        Event::Live(event) => on_live(state, event.live),
+        Event::Live(event) => match event.live {
+            Live::TurnAbandoned { error, .. } if !event.agent_path.is_empty() => {
+                agents::on_abandoned(state, &event.agent_path, *error)
+            }
+            live => on_live(state, live),
+        },
     };
     effects.extend(agents::ask_next(state));
     effects
+}
+
+/// The Turn is over: nothing of it waits for the user any more.
+fn on_turn_over(state: &mut State) {
+    // A child that runs in the background may still ask.
+    state.drop_approvals(|waiting| waiting.approval.agent.is_none());
+    state.forms.retain(|form| form.agent.is_some());
+    if !state.session.agents.is_inside() {
+        state.session.agents.settle();
+    }
+    // The calls of the Turn do not wait for answers any more.
+    state.overlays.retain(|overlay| !overlay.is_over(Notification::TurnEnded));
+    state.activity.busy_since = None;
 }
 
 pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
@@ -114,15 +132,7 @@ pub(super) fn on_entry(state: &mut State, entry: &Arc<Entry>) -> Vec<Effect> {
         }
         Fact::TurnEnded(it) => {
             state.session.turns_ended += u64::from(state.replay.is_none());
-            // A child that runs in the background may still ask.
-            state.drop_approvals(|waiting| waiting.approval.agent.is_none());
-            state.forms.retain(|form| form.agent.is_some());
-            if !state.session.agents.is_inside() {
-                state.session.agents.settle();
-            }
-            // The calls of the Turn do not wait for answers any more.
-            state.overlays.retain(|overlay| !overlay.is_over(Notification::TurnEnded));
-            state.activity.busy_since = None;
+            on_turn_over(state);
             // A message that is already shown is about the key that interrupted the Turn, so it stays.
             if it.status == TurnStatus::Interrupted
                 && state.session.agents.running() > 0
@@ -329,6 +339,8 @@ pub(super) fn on_live(state: &mut State, live: Live) -> Vec<Effect> {
             state.transcript.push(Cell::Error(Box::new(error)));
             state.viewport.follow();
         }
+        // The refusal before it has the reason.
+        Live::TurnAbandoned { .. } => on_turn_over(state),
         Live::Notice { severity, message, remedy, .. } => {
             let fix = remedy.map_or_else(String::new, |it| format!("; {}", state.look.more.remedies.word(&it)));
             state.transcript.push(Cell::Notice(severity, format!("{message}{fix}").into()));

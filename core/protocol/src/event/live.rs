@@ -145,6 +145,14 @@ pub enum Live {
     },
     /// The Session refused an Input, or could not complete an accepted one.
     Refused(Refusal),
+    /// A Turn is over, and the Log has no `turn_ended` of it, because the Log could not be written. The next start of the
+    /// Session, or its next Turn, records the end.
+    TurnAbandoned {
+        /// The Turn.
+        turn: u32,
+        /// Why the Log could not be written.
+        error: Box<ErrorBody>,
+    },
     /// Information for the user that needs no answer.
     Notice {
         /// How important it is.
@@ -196,6 +204,7 @@ impl Live {
         "restore_planned",
         "session_forked",
         "refused",
+        "turn_abandoned",
         "notice",
     ];
 }
