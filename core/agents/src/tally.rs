@@ -149,7 +149,9 @@ impl Tally {
                 self.wants_permission |= it.status == AgentStatus::Held;
                 self.acted += it.evidence.acted.unwrap_or(it.evidence.calls);
             }
-            AgentEvent::Resumed { name } => drop(self.children.insert(name.clone(), None)),
+            AgentEvent::Resumed { name } => {
+                self.children.insert(name.clone(), None);
+            }
             AgentEvent::Spawned(_)
             | AgentEvent::Told { .. }
             | AgentEvent::Changed { .. }

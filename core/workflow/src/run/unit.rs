@@ -293,7 +293,7 @@ impl Runner<'_> {
                     (None, true) => blob.is_some(),
                     (None, false) => false,
                 };
-                differs.then(|| LeftBehind { path: left.path, blob, deleted })
+                differs.then_some(LeftBehind { path: left.path, blob, deleted })
             };
             Ok(left.into_iter().filter_map(differing).collect())
         };
