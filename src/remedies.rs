@@ -1,7 +1,7 @@
 //! Remedies on the command line: as text, and as the commands and flags that `next_actions` is made of.
 
 use pixir_core::error::ErrorBody;
-use pixir_core::event::Mode;
+use pixir_core::event::{Mode, Toolset};
 use pixir_core::remedy::{Limit, McpNeed, Part, Remedy, Sessions, retry, words};
 
 use crate::next_actions::quoted;
@@ -63,6 +63,7 @@ fn of_presenter(remedy: &Remedy) -> Vec<Part> {
         Remedy::SetMode { mode: Mode::Ask | Mode::ReadOnly } => {
             vec![flag("--write"), text(", or "), flag("--allow RULE"), text(" for one kind of call")]
         }
+        Remedy::SetToolset { toolset: Toolset::None } => vec![flag("--toolset none")],
         Remedy::SetToolset { toolset } => {
             vec![Part::Flag(format!("--toolset {}", toolset.name())), text(", which takes less room")]
         }

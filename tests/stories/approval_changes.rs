@@ -226,7 +226,7 @@ async fn the_card_and_its_full_view_show_every_change() {
                 break;
             }
             // The middle of what is cut at its end is as its start.
-            pixir.does(if case.wants_word { "<End>" } else { "<PageDown>" }).await;
+            pixir.does(if case.wants_word { "<End>" } else { "<PgDn>" }).await;
         }
         case.check(&shown, "the terminal");
         assert!(case.is_as_before(&workspace), "{}: nothing changes before the decision", case.name);

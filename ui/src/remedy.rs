@@ -1,6 +1,7 @@
 //! The text of remedies in the terminal interface, with its slash commands and the keys that are bound.
 
 use pixir_core::error::ErrorBody;
+use pixir_core::event::Toolset;
 use pixir_core::remedy::{Limit, McpNeed, Remedy, Sessions, either, in_order, retry, words};
 
 use crate::input::action::Action;
@@ -49,6 +50,7 @@ impl Remedies {
             Remedy::ShowRules => "/permissions".into(),
             Remedy::TrustWorkspace => "/trust shows it".into(),
             Remedy::ResolveConflicts => "preview it again, then merge or overwrite each file there".into(),
+            Remedy::SetToolset { toolset: Toolset::None } => "/toolset none".into(),
             Remedy::SetToolset { toolset } => {
                 format!("/toolset {}, which takes less room", toolset.name())
             }

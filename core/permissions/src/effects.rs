@@ -96,9 +96,19 @@ pub(super) fn of(words: &[&str]) -> Option<String> {
     }
 }
 
+/// Whether a text is the name of a variable.
+fn is_name(text: &str) -> bool {
+    !text.starts_with(|c: char| c.is_ascii_digit())
+        && !text.is_empty()
+        && text.bytes().all(|it| it == b'_' || it.is_ascii_alphanumeric())
+}
+
 /// Whether a program with these words does nothing useful without the network. A server of this machine is reached, or looked
 /// for, without it.
 pub(super) fn needs_network(words: &[&str], workspace: &Path) -> bool {
+    // Variables of the program may stand before it.
+    let is_variable = |it: &&&str| it.split_once('=').is_some_and(|(name, _)| is_name(name));
+    let words = &words[words.iter().take_while(is_variable).count()..];
     let Some((program, args)) = words.split_first() else { return false };
     let program = program.rsplit('/').next().unwrap_or(program);
     let operands: Vec<&str> = args.iter().copied().filter(|it| !it.starts_with('-')).collect();

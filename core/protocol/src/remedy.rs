@@ -444,6 +444,7 @@ impl Remedy {
             Remedy::TrustWorkspace => "the user can look at it, and trust this workspace".into(),
             Remedy::ResolveConflicts => "preview the files, then choose to merge or to overwrite".into(),
             Remedy::SetMode { mode } => format!("have the user set the mode to {}", mode.name()),
+            Remedy::SetToolset { toolset: Toolset::None } => "go on without tools".into(),
             Remedy::SetToolset { toolset } => format!("use the toolset {}, which takes less room", toolset.name()),
             Remedy::RaiseLimit { limit: Limit::Deadline } => "allow the turn more time".into(),
             Remedy::RaiseLimit { limit: Limit::Rounds } => "allow the turn more rounds".into(),

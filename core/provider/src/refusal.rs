@@ -8,6 +8,7 @@ use super::wait::{retry_after, wait_in};
 use super::window::with_window;
 use net::quoted;
 use protocol::error::{Code, Error};
+use protocol::event::Toolset;
 use protocol::remedy::{ModelNeed, Remedy};
 use protocol::tool_spec::ToolSpec;
 
@@ -137,7 +138,7 @@ fn meaning(told: &Told) -> (Code, Remedy) {
             let choose = Remedy::ChooseModel { need: ModelNeed::Images };
             (Code::VisionUnsupported, Remedy::any_of([choose, set]))
         }
-        Class::Tools => (Code::ToolsUnsupported, or_other(tools_fix(&told.text))),
+        Class::Tools => (Code::ToolsUnsupported, Remedy::any_of([tools_fix(&told.text), other()])),
         Class::Window => {
             let larger = Remedy::ChooseModel { need: ModelNeed::LargerWindow };
             (Code::ContextOverflow, Remedy::any_of([Remedy::Compact, larger]))
@@ -173,7 +174,7 @@ fn meaning(told: &Told) -> (Code, Remedy) {
         Class::Policy => (Code::Refused, or_other("say what you want in other words")),
         Class::Setting => (
             Code::ProviderHttpError,
-            or_other("set another effort with `/effort`, or correct the settings of this model in config.toml"),
+            or_other("choose another effort, or correct the settings of this model in config.toml"),
         ),
         Class::Model if told.status == Some(404) => {
             (Code::ModelNotSupported, Remedy::any_of([other(), Remedy::CheckEndpoint]))
@@ -193,14 +194,14 @@ fn meaning(told: &Told) -> (Code, Remedy) {
 }
 
 /// How a server that can take tools is made to take them.
-fn tools_fix(text: &str) -> &'static str {
+fn tools_fix(text: &str) -> Remedy {
     let text = text.to_lowercase();
     if text.contains("jinja") {
-        "start llama-server with `--jinja`"
+        "give llama-server its option for Jinja templates when it is started".into()
     } else if text.contains("tool-call-parser") || text.contains("auto-tool-choice") {
-        "start vLLM with `--enable-auto-tool-choice` and the `--tool-call-parser` of the model"
+        "give vLLM the parser of the model's calls when it is started".into()
     } else {
-        "chat without tools: `--toolset none`"
+        Remedy::SetToolset { toolset: Toolset::None }
     }
 }
 

@@ -157,9 +157,8 @@ impl Session {
         if *toolset == Toolset::None {
             return Ok(false);
         }
-        let text = format!(
-            "{model} takes no tools ({reason}), so it answers in words, and reads, runs and changes nothing; `/model` chooses another"
-        );
+        let text =
+            format!("{model} takes no tools ({reason}), so it answers in words, and reads, runs and changes nothing");
         let turn = self.work.as_ref().and_then(Work::turn).map(|turn| turn.number);
         let change =
             SettingsChanged { toolset: Some(Toolset::None), reason: Some(text.clone()), ..SettingsChanged::default() };
