@@ -264,7 +264,12 @@ const LONGEST_RUN: Duration = Duration::from_secs(3600);
 /// For a moment after the start the system still shows the memory of the test program, from which the process was made: many
 /// times what the run takes. So a look counts only when the process has the program's name.
 pub(crate) fn peak(shell: &Shell, args: &[&str]) -> (u64, Ran) {
-    let mut child = shell.command(args).spawn().expect("it starts");
+    peak_of(&mut shell.command(args))
+}
+
+/// The same for a command that becomes pixir.
+pub(crate) fn peak_of(command: &mut Command) -> (u64, Ran) {
+    let mut child = command.spawn().expect("it starts");
     let (mut out, mut err) = (child.stdout.take().expect("stdout"), child.stderr.take().expect("stderr"));
     let readers = [
         std::thread::spawn(move || std::io::read_to_string(&mut out).expect("text")),

@@ -56,7 +56,7 @@ pub use ::context::{
     templates::Template,
 };
 pub use ::conversation::{history, tree, usage};
-pub use ::files::{changes, diff, new_file::NewFile, walk::has_blocking_rules};
+pub use ::files::{changes, diff, new_file::NewFile, walk::Border, walk::has_blocking_rules};
 
 // Processes and signals of the program around it, and its part as the sandbox's launcher.
 pub use ::process::{EndSignals, OfThePerson, adopt_orphans, between_starts};

@@ -1,7 +1,7 @@
 //! Copies of a workspace, in which agents work on their own.
 
 use std::fs::{self, File, FileTimes, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +11,9 @@ use parking_lot::Mutex;
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 use tokio_util::sync::CancellationToken;
 
-use crate::walk::walk_files;
+use crate::walk::{Border, walk_files};
 use protocol::error::{Code, Error, Result};
+use storage::regular;
 use storage::store::make_private;
 
 /// The most files of a copy, as many as are watched for changes.
@@ -172,9 +173,11 @@ fn below(path: &str, from: &Path, to: &Path) -> Result<()> {
         }
     }
     let (mut count, mut bytes) = (0, 0);
-    let all = WalkBuilder::new(from.join(path)).standard_filters(false).follow_links(false).build();
+    let border = Border::default();
+    let mut all = WalkBuilder::new(from.join(path));
+    all.standard_filters(false).follow_links(false).filter_entry(move |entry| border.encloses(entry));
     // What cannot be listed is not there for the agent.
-    for entry in all.flatten() {
+    for entry in all.build().flatten() {
         let Ok(path_of) = entry.path().strip_prefix(from) else { continue };
         count += 1;
         bytes += entry.metadata().map_or(0, |it| if it.is_file() { it.len() } else { 0 });
@@ -205,9 +208,9 @@ fn one(entry: &DirEntry, to: &Path) -> io::Result<()> {
     if !kind.is_some_and(|it| it.is_file()) {
         return Ok(());
     }
-    let mut content = match File::open(entry.path()) {
-        // It has gone since the folder was listed.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+    let content = match regular::open_to_read(entry.path()) {
+        // It has gone since the folder was listed, or it is mounted there from a file system without files of a user.
+        Err(e) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidInput].contains(&e.kind()) => return Ok(()),
         other => other?,
     };
     let metadata = content.metadata()?;
@@ -218,7 +221,8 @@ fn one(entry: &DirEntry, to: &Path) -> io::Result<()> {
         other => other,
     }?;
     // Where the file system can, both share their blocks.
-    io::copy(&mut content, &mut copied)?;
+    // What is written to the file meanwhile is not copied: it may grow for ever.
+    io::copy(&mut content.take(metadata.len()), &mut copied)?;
     copied.set_permissions(metadata.permissions())?;
     copied.set_times(FileTimes::new().set_modified(metadata.modified()?))
 }
@@ -237,7 +241,18 @@ fn repository(from: &GitFolders, to: &Path) -> io::Result<CopiedRepository> {
             return Ok(CopiedRepository::TooLarge);
         }
     }
+    forget_work_tree(&to.join("config"))?;
     Ok(CopiedRepository::Whole)
+}
+
+/// Takes the work tree out of the configuration of a submodule: the copy has its own.
+fn forget_work_tree(config: &Path) -> io::Result<()> {
+    let Ok(text) = regular::read_to_string(config) else { return Ok(()) };
+    let names_one = |line: &str| line.split('=').next().is_some_and(|key| key.trim().eq_ignore_ascii_case("worktree"));
+    if text.lines().any(names_one) {
+        fs::write(config, text.split_inclusive('\n').filter(|line| !names_one(line)).collect::<String>())?;
+    }
+    Ok(())
 }
 
 /// Copies a file or a folder with all that is in it; `false` where that is too much.

@@ -6,6 +6,7 @@ pub mod copy; // copies of the workspace for agents
 pub mod diff; // changed files, hunks and lines as a model
 pub mod guard; // protected files around a command
 pub mod images; // images for the model, checked and bounded
+pub mod names; // patterns for names of files
 pub mod new_file; // a file of the user outside of any workspace
 pub mod near_miss; // the place in a file that a text nearly matches
 pub mod patch; // patches of several files: what they say, and where they fit

@@ -245,8 +245,11 @@ impl RestoreTarget {
     }
 
     fn describe(&self, found: &[FileToRestore]) -> RestorePreview {
-        let files: Vec<FilePreview> =
-            found.iter().filter(|file| file.standing != Standing::AlreadyThere).map(FileToRestore::describe).collect();
+        // Beside others, also a file that another program has put back is shown: the user looks for it.
+        let acts =
+            self.reason != RestoreReason::Adopt && found.iter().any(|file| file.standing != Standing::AlreadyThere);
+        let is_shown = |file: &&FileToRestore| file.standing != Standing::AlreadyThere || (acts && file.is_put_back());
+        let files: Vec<FilePreview> = found.iter().filter(is_shown).map(FileToRestore::describe).collect();
         let text = serde_json::to_string(&files).unwrap_or_default();
         let token = blobs::name_of(text.as_bytes());
         let RestoreTarget { reason, of_turn, to_seq, of_seq, .. } = *self;
@@ -373,6 +376,12 @@ fn merge(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<
 impl FileToRestore {
     fn is_protected(&self) -> bool {
         self.to.as_ref().is_some_and(|to| to.group().is_some())
+    }
+
+    /// Whether the file was changed, and has its content from before again.
+    fn is_put_back(&self) -> bool {
+        let wanted = self.wanted.as_ref().map(|(bytes, _)| bytes);
+        self.standing == Standing::AlreadyThere && self.left.as_ref().is_some_and(|left| left.as_ref() != wanted)
     }
 
     /// Returns the bytes to write, `None` to remove the file, or the reason to leave it.

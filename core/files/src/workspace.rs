@@ -16,10 +16,12 @@ use crate::guard::survey::Survey;
 use protocol::error::{Code, Error, Result};
 use protocol::protected::Group;
 use protocol::remedy::Remedy;
+use storage::file_system::{without_files, without_files_at};
 use storage::running::Running;
 
 mod attributes; // what a file has besides its bytes
 mod destination; // where a change of a file lands
+mod fault; // errors of the file system, in words
 mod folders; // other folders that are written as the workspace is
 mod inside; // a resolved path
 mod locking; // folders of files that are changed
@@ -30,6 +32,7 @@ pub(crate) mod writing; // changes of files
 
 pub use destination::Destination;
 use destination::Identity;
+use fault::{leads_out, not_regular, of_kernel};
 use inside::Base;
 pub use inside::Inside;
 pub use locking::Locked;
@@ -48,6 +51,8 @@ const O_NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 /// folder that is swapped during the access leads outside.
 pub struct Workspace {
     root: PathBuf,
+    /// Another path by which the user has named it.
+    alias: Option<PathBuf>,
     dir: Dir,
     /// The folder of saved outputs. Tools may read them; nothing may write them.
     outputs: Option<PathBuf>,
@@ -98,20 +103,41 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND` when the path is not a folder that can be opened.
     pub fn open(root: &Path) -> Result<Workspace> {
+        let given = root;
         let open = || -> io::Result<(PathBuf, Dir)> {
-            let root = root.canonicalize()?;
+            let root = given.canonicalize()?;
             let dir = Dir::open_ambient_dir(&root, ambient_authority())?;
             Ok((root, dir))
         };
-        let (root, dir) = open().map_err(|e| {
-            Error::new(Code::NotFound, format!("open the workspace {}: {e}", root.display()), Remedy::SetWorkspace)
-                .with("input", root.display().to_string())
-        })?;
+        let failed = |why: String| {
+            let message = format!("open the workspace {}: {why}", given.display());
+            Error::new(Code::NotFound, message, Remedy::SetWorkspace).with("input", given.display().to_string())
+        };
+        let (root, dir) = open().map_err(|e| failed(e.to_string()))?;
+        if let Some(kind) = without_files(&dir) {
+            return Err(failed(format!(
+                "it is on {kind}, in which the kernel shows its state and no project has files"
+            )));
+        }
+        let is_alias = |it: &&Path| it.is_absolute() && *it != root && plain_parts(it);
+        let alias = Some(given).filter(is_alias).map(|it| it.components().collect());
         let (notes, own_writes, remembered) = (Running::default(), Mutex::default(), Mutex::default());
         let (own, home, surveys, named) = (Vec::new(), None, Mutex::default(), Mutex::default());
         let folders = RwLock::default();
-        let it =
-            Workspace { root, dir, outputs: None, notes, own_writes, surveys, named, own, home, remembered, folders };
+        let it = Workspace {
+            root,
+            alias,
+            dir,
+            outputs: None,
+            notes,
+            own_writes,
+            surveys,
+            named,
+            own,
+            home,
+            remembered,
+            folders,
+        };
         it.remember_protected();
         Ok(it)
     }
@@ -148,6 +174,35 @@ impl Workspace {
         &self.root
     }
 
+    /// Returns the path by which the user has named the root, if a symlink of it leads there.
+    pub fn alias(&self) -> Option<&Path> {
+        self.alias.as_deref()
+    }
+
+    /// Checks that the folder at the workspace's path is still the one that was opened: what is written to another one, or to
+    /// one that is mounted nowhere any more, is lost to the user.
+    ///
+    /// # Errors
+    /// `WORKSPACE_GONE`.
+    pub fn check_there(&self) -> Result<()> {
+        let opened = self.dir.dir_metadata().map(|it| (it.dev(), it.ino()));
+        let now = std::fs::metadata(&self.root).map(|it| Identity::place_of(&it));
+        let why = match now {
+            Ok(now) if opened.is_ok_and(|opened| opened == now) => return Ok(()),
+            Ok(_) => "another folder is at its path now: it was replaced, mounted over or unmounted".to_owned(),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => "it was deleted, moved or unmounted".to_owned(),
+            Err(e) => e.to_string(),
+        };
+        let message = format!("the workspace {} is gone: {why}", self.root.display());
+        let fix = Remedy::steps(["put the folder back".into(), Remedy::NewSession]);
+        Err(Error::new(Code::WorkspaceGone, message, fix).with("workspace", self.root.display().to_string()))
+    }
+
+    /// Whether the folder that was opened is deleted, and not only out of reach.
+    pub fn is_deleted(&self) -> bool {
+        self.dir.dir_metadata().is_ok_and(|it| it.nlink() == 0)
+    }
+
     /// Resolves a path that the model or the user gave.
     ///
     /// # Errors
@@ -164,11 +219,24 @@ impl Workspace {
         if let Some(output) = self.saved_output(path) {
             return Ok(output);
         }
-        let relative = if path.is_absolute() { path.strip_prefix(&self.root).ok() } else { Some(path) };
-        match relative.and_then(fold) {
+        let inside = match path.strip_prefix(&self.root) {
+            Err(_) if path.is_absolute() => self.by_another_name(path),
+            below => fold(below.unwrap_or(path)),
+        };
+        match inside {
             Some(path) => Ok(Inside { path, base: Base::Root }),
             None => self.in_folder(path).ok_or_else(|| self.outside(given)),
         }
+    }
+
+    /// Where an absolute path lies in the workspace that names the root, or a folder in it, through symlinks elsewhere.
+    fn by_another_name(&self, path: &Path) -> Option<PathBuf> {
+        let above: Vec<&Path> = path.ancestors().collect();
+        above.into_iter().rev().find_map(|above| {
+            let real = above.canonicalize().ok()?;
+            let rest = path.strip_prefix(above).ok()?;
+            fold(&real.strip_prefix(&self.root).ok()?.join(rest))
+        })
     }
 
     fn outside(&self, given: &str) -> Error {
@@ -269,32 +337,61 @@ impl Workspace {
     /// # Errors
     /// `NOT_FOUND`, `OUTSIDE_WORKSPACE` through a symlink, `NOT_REGULAR_FILE` for folders, FIFOs and devices, `READ_FAILED`.
     pub fn read(&self, at: &Inside) -> Result<Contents> {
-        self.whole(at, self.open_file(at)?)
+        self.read_at_most(at, MAX_WHOLE)
     }
 
-    fn whole(&self, at: &Inside, (mut file, len, mode): (std::fs::File, u64, u32)) -> Result<Contents> {
-        if len > MAX_WHOLE {
-            return Err(Error::new(
-                Code::ReadFailed,
-                format!(
-                    "{} is {} MB; files of at most {} MB are read in full",
-                    at.display(),
-                    len >> 20,
-                    MAX_WHOLE >> 20
-                ),
-                "read a part of it with head, tail or grep in bash",
-            ));
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
-        file.read_to_end(&mut bytes).map_err(|e| self.io("read", at, &e))?;
-        Ok(Contents { bytes, mode })
-    }
-
-    /// Opens a regular file for reading, and returns its length in bytes and its permission bits.
+    /// Reads a whole regular file of at most so many bytes.
     ///
     /// # Errors
     /// As [`Workspace::read`].
+    pub(crate) fn read_at_most(&self, at: &Inside, most: u64) -> Result<Contents> {
+        self.whole(at, self.open_file(at)?, most)
+    }
+
+    fn whole(&self, at: &Inside, (file, len, mode): (std::fs::File, u64, u32), most: u64) -> Result<Contents> {
+        let too_large = |what: String| {
+            let message = format!("{} {what}; files of at most {} MB are read in full", at.display(), most >> 20);
+            Err(Error::new(Code::ReadFailed, message, "read a part of it with head, tail or grep in bash"))
+        };
+        if len > most {
+            return too_large(format!("is {} MB", len >> 20));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
+        // The file may grow meanwhile, for as long as it is read.
+        file.take(most + 1).read_to_end(&mut bytes).map_err(|e| self.io("read", at, &e))?;
+        if bytes.len() as u64 > most {
+            return too_large("grows while it is read".to_owned());
+        }
+        Ok(Contents { bytes, mode })
+    }
+
+    /// Opens a regular file for reading, and returns its length in bytes and its permission bits. It may grow; a reader stops
+    /// at this length.
+    ///
+    /// # Errors
+    /// As [`Workspace::read`]; `NOT_REGULAR_FILE` for a file of the kernel, too.
     pub fn open_file(&self, at: &Inside) -> Result<(std::fs::File, u64, u32)> {
+        let opened = self.open_shown(at)?;
+        match without_files(&opened.0) {
+            None => Ok(opened),
+            Some(kind) => Err(of_kernel(at, kind)),
+        }
+    }
+
+    /// The same for a reader with a bound of its own that the user or the model named this file to: it may also be one of the
+    /// kernel, such as `/sys/class/net/lo/mtu`. What processes show of themselves is not among them: it has secrets.
+    ///
+    /// # Errors
+    /// As [`Workspace::open_file`], for a file of a process.
+    pub fn open_named(&self, at: &Inside) -> Result<(std::fs::File, u64, u32)> {
+        let opened = self.open_shown(at)?;
+        match without_files(&opened.0) {
+            Some(kind @ "proc") => Err(of_kernel(at, kind)),
+            None | Some(_) => Ok(opened),
+        }
+    }
+
+    fn open_shown(&self, at: &Inside) -> Result<(std::fs::File, u64, u32)> {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(O_NONBLOCK);
         // A folder or a FIFO is refused before it is opened. The open handle is checked again, as the file may have
@@ -381,7 +478,7 @@ impl Workspace {
         if !metadata.is_file() {
             return Err(not_regular(at, metadata.is_dir()));
         }
-        self.whole(at, (file.into_std(), metadata.len(), metadata.mode() & 0o777)).map(Some)
+        self.whole(at, (file.into_std(), metadata.len(), metadata.mode() & 0o777), MAX_WHOLE).map(Some)
     }
 
     /// Whether a parent folder of the path is a symlink.
@@ -415,6 +512,18 @@ impl Workspace {
     pub fn is_file(&self, at: &Inside) -> bool {
         let at = &self.followed(at);
         self.dir_of(at).is_ok_and(|(dir, path)| at.metadata(&dir, path).is_ok_and(|metadata| metadata.is_file()))
+    }
+
+    /// Whether the path is a folder that a search can walk through.
+    ///
+    /// # Errors
+    /// As [`Workspace::is_folder`]; `NOT_REGULAR_FILE` for a folder whose files are the kernel's.
+    pub fn is_searchable(&self, at: &Inside) -> Result<bool> {
+        let is_folder = self.is_folder(at)?;
+        match without_files_at(&self.path_of(at)).filter(|_| is_folder) {
+            None => Ok(is_folder),
+            Some(kind) => Err(of_kernel(at, kind)),
+        }
     }
 
     /// Lists the names in a folder, sorted. Folders end in `/`, symlinks in `@`.
@@ -461,52 +570,11 @@ impl Workspace {
         names.sort();
         Ok(names)
     }
-
-    fn io(&self, verb: &str, at: &Inside, e: &io::Error) -> Error {
-        let shown = at.display();
-        let shown = shown.escape_debug();
-        let input = at.display();
-        match e.kind() {
-            io::ErrorKind::PermissionDenied if leads_out(e) => {
-                let mut error = self.outside(&input);
-                let root = if at.base == Base::Folder { "its folder" } else { "the workspace" };
-                error.message = format!("`{shown}` leads outside {root} through a symlink");
-                error
-            }
-            io::ErrorKind::NotFound if at.base == Base::Outputs => {
-                let message = format!("the saved output `{shown}` is no longer stored");
-                Error::new(Code::ResourceMissing, message, "repeat the call that printed it").with("input", input)
-            }
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                Error::new(Code::NotFound, format!("there is no `{shown}`"), self.hint_for(at)).with("input", input)
-            }
-            _ => {
-                let code = if verb == "write" { Code::WriteFailed } else { Code::ReadFailed };
-                Error::new(code, format!("{verb} `{shown}`: {e}"), "check the path and its permissions")
-                    .with("input", input)
-            }
-        }
-    }
-
-    fn hint_for(&self, at: &Inside) -> String {
-        let parent = at.path.parent().unwrap_or(Path::new(""));
-        let name = at.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let listed = self.names(&Inside { path: parent.to_owned(), base: at.base }).unwrap_or_default();
-        match protocol::error::nearest(&name, listed.iter().map(|(n, _)| n.trim_end_matches(['/', '@']))) {
-            Some(near) => format!("{} (did you mean that?)", parent.join(near).display()),
-            None => "find or ls to see which files exist".to_owned(),
-        }
-    }
 }
 
-/// cap-std sets no errno when a path leaves the root; a refusal by the kernel has one.
-fn leads_out(e: &io::Error) -> bool {
-    e.kind() == io::ErrorKind::PermissionDenied && e.raw_os_error().is_none()
-}
-
-fn not_regular(at: &Inside, folder: bool) -> Error {
-    let (what, fix) = if folder { ("a folder", "ls to list it") } else { ("not a regular file", "a regular file") };
-    Error::new(Code::NotRegularFile, format!("`{}` is {what}", at.display()), fix).with("input", at.display())
+/// Whether a path names no folder by `.` or `..`.
+fn plain_parts(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
 }
 
 /// Resolves `.` and `..` by text; `None` when the path leaves the root.

@@ -229,7 +229,9 @@ impl Io {
         let inner: Box<dyn Read + Send> = if is_stdin {
             Box::new(self.stdin.take().expect("just seen"))
         } else {
-            Box::new(self.ctx.workspace.open_file(at)?.0)
+            let (file, len, _) = self.ctx.workspace.open_file(at)?;
+            // It may grow faster than it is read.
+            Box::new(file.take(len))
         };
         // A file that is read to its end enters the ReadSet with this content.
         let notes = !is_stdin && self.how == How::Really;

@@ -19,6 +19,7 @@ use rustix::io::Result;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
 
 use super::View;
+use storage::file_system::{Devices, without_files_at};
 
 /// The file that a socket is bound to, and the name that it was given.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,7 +126,12 @@ fn lower_half(inode: u64) -> u32 {
 fn search(top: &Path, inodes: &[u32]) -> Vec<(u32, PathBuf)> {
     let mut found = Vec::new();
     let mut left = vec![top.to_owned()];
+    let devices = Devices::default();
     while let Some(folder) = left.pop() {
+        let device = fs::symlink_metadata(&folder).map(|it| it.dev()).unwrap_or_default();
+        if !devices.hold_files(device, || without_files_at(&folder)) {
+            continue;
+        }
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() {

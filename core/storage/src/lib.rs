@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blobs; // file versions by content
+pub mod file_system; // which file systems hold files of a user
 pub mod log; // append, chain, lock, repair
 pub mod outputs; // saved outputs
 pub mod regular; // files that are safe to open

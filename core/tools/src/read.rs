@@ -81,7 +81,7 @@ impl Tool for Read {
         let bytes = ctx.limits.page().bytes;
         let wanted = Wanted { first, limit, column, line_numbers: line_numbers.unwrap_or(true), bytes };
         Ok(Prepared::reading("read", target, move |ctx| {
-            let (file, len, _) = ctx.workspace.open_file(&at)?;
+            let (file, len, _) = ctx.workspace.open_named(&at)?;
             let shown = at.display();
             let mut reader = BufReader::with_capacity(64 << 10, file);
             let failed = |e: std::io::Error| {

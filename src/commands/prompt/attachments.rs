@@ -1,5 +1,6 @@
 //! Files that go with the prompt: images as images, text as documents.
 
+use std::io::Read as _;
 use std::path::PathBuf;
 
 use pixir_core::{Code, Error, Harness, Input, Result};
@@ -31,13 +32,16 @@ pub(super) fn add(harness: &Harness, input: Input, files: &[PathBuf]) -> Result<
             .is_some_and(|it| ["png", "jpg", "jpeg", "gif", "webp"].contains(&it.to_ascii_lowercase().as_str()));
         // Names are those of the folder that the user is in.
         let absolute = std::path::absolute(path).map_err(|e| failed(&e))?;
-        let size = std::fs::metadata(&absolute).map_err(|e| failed(&e))?.len();
         if is_image {
             message.attachments.push(harness.attach(&absolute.display().to_string())?);
             continue;
         }
-        let bytes = if size > MOST { Vec::new() } else { std::fs::read(&absolute).map_err(|e| failed(&e))? };
-        let text = String::from_utf8(bytes).ok().filter(|it| !it.is_empty() || size == 0).ok_or_else(|| {
+        let mut bytes = Vec::new();
+        // Of a pipe or a file of the kernel, only what comes tells the size.
+        let file = std::fs::File::open(&absolute).map_err(|e| failed(&e))?;
+        file.take(MOST + 1).read_to_end(&mut bytes).map_err(|e| failed(&e))?;
+        let is_short = bytes.len() as u64 <= MOST;
+        let text = String::from_utf8(bytes).ok().filter(|_| is_short).ok_or_else(|| {
             Error::new(Code::ReadFailed, format!("attach {shown}: it is no image, and no text of at most 1 MB"), fix)
                 .with("input", shown.as_str())
         })?;

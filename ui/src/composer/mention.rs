@@ -6,9 +6,9 @@ use std::sync::{Arc, mpsc};
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
-use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
-use pixir_core::has_blocking_rules;
+use pixir_core::{Border, has_blocking_rules};
 
 use super::is_image_name;
 
@@ -149,7 +149,8 @@ impl Index {
             return near.into_iter().map(str::to_owned).collect();
         }
         let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
-        let pattern = Pattern::parse(letters, CaseMatching::Smart, Normalization::Smart);
+        // Each letter stands for itself: names have `!`, `^` and `$` in them.
+        let pattern = Pattern::new(letters, CaseMatching::Smart, Normalization::Smart, AtomKind::Fuzzy);
         let mut buffer = Vec::new();
         let mut found: Vec<(u32, usize, &str)> = self
             .paths
@@ -171,7 +172,8 @@ impl Index {
 fn walk(workspace: &Path) -> WalkBuilder {
     let mut walk = WalkBuilder::new(workspace);
     let is_readable = |it: &DirEntry| !it.file_type().is_some_and(|it| it.is_dir()) || !has_blocking_rules(it.path());
-    walk.hidden(false).filter_entry(move |it| it.file_name() != ".git" && is_readable(it));
+    let border = Border::default();
+    walk.hidden(false).filter_entry(move |it| it.file_name() != ".git" && is_readable(it) && border.encloses(it));
     // The walk would read those of its root before it could skip them.
     if workspace.ancestors().any(has_blocking_rules) {
         walk.ignore(false).git_ignore(false).git_exclude(false).parents(false);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use cap_std::fs::{Dir, Metadata, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 
 use super::survey::Sight;
+use storage::file_system::{Devices, without_files};
 
 /// The most files and folders that one look reads below a protected name.
 const MOST: usize = 2_000;
@@ -20,7 +21,7 @@ pub(super) enum Kind {
     Folder,
     File,
     Link(PathBuf),
-    /// A FIFO, a socket or a device.
+    /// A FIFO, a socket, a device, or a folder in which the kernel shows its state.
     Other,
 }
 
@@ -61,7 +62,15 @@ pub(super) struct Items {
 impl Items {
     /// What a survey has in sight. Files that have not changed since `old` are not read again.
     pub(super) fn read(dir: &Dir, sight: &Sight, old: Option<&Items>) -> Items {
-        let mut look = Look { dir, old, bytes: 0, top: PathBuf::new(), seen: 0, items: Items::default() };
+        let mut look = Look {
+            dir,
+            old,
+            bytes: 0,
+            top: PathBuf::new(),
+            seen: 0,
+            devices: Devices::default(),
+            items: Items::default(),
+        };
         for repository in &sight.repositories {
             look.begin(repository);
             look.one(repository);
@@ -74,7 +83,15 @@ impl Items {
     }
 
     pub(super) fn read_one(dir: &Dir, path: &Path) -> Option<Item> {
-        let mut look = Look { dir, old: None, bytes: 0, top: PathBuf::new(), seen: 0, items: Items::default() };
+        let mut look = Look {
+            dir,
+            old: None,
+            bytes: 0,
+            top: PathBuf::new(),
+            seen: 0,
+            devices: Devices::default(),
+            items: Items::default(),
+        };
         look.one(path);
         look.items.all.remove(path)
     }
@@ -93,6 +110,7 @@ struct Look<'a> {
     /// The protected name whose files are read, and how many they are.
     top: PathBuf,
     seen: usize,
+    devices: Devices,
     items: Items,
 }
 
@@ -127,7 +145,8 @@ impl Look<'_> {
         }
         self.seen += 1;
         let kind = if metadata.is_dir() {
-            Kind::Folder
+            let kind_of = || self.dir.open_dir(path).ok().and_then(without_files);
+            if self.devices.hold_files(metadata.dev(), kind_of) { Kind::Folder } else { Kind::Other }
         } else if metadata.is_file() {
             Kind::File
         } else if metadata.is_symlink() {
@@ -151,13 +170,18 @@ impl Look<'_> {
         if len > LARGEST || self.bytes + len > MOST_BYTES {
             return None;
         }
-        self.bytes += len;
         let mut options = OpenOptions::new();
         // It may have become a FIFO.
         let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW).bits();
         let file = self.dir.open_with(path, options.read(true).custom_flags(i32::try_from(flags).ok()?)).ok()?;
         let mut bytes = Vec::new();
-        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        // Its size may not be honest.
+        let most = LARGEST.min(MOST_BYTES - self.bytes);
+        file.take(most + 1).read_to_end(&mut bytes).ok()?;
+        self.bytes += (bytes.len() as u64).min(most);
+        if bytes.len() as u64 > most {
+            return None;
+        }
         Some(bytes.into())
     }
 }

@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use super::git_folder::{Entry, Name, Part, is_log, is_reference};
 use crate::protected::{is_protected, may_be_protected};
 use crate::snapshot::file_clock;
+use storage::file_system::{Devices, without_files};
 
 /// The most folders that are walked. Behind them nothing is guarded.
 const MOST: usize = 200_000;
@@ -75,6 +76,8 @@ impl Survey {
     pub(crate) fn look(&mut self, place: impl AsFd, git: Option<Part>) -> Sight {
         let mut old = std::mem::take(&mut self.folders);
         let mut sight = Sight::default();
+        // Anew for each look: what is mounted later may get the number of a device that is gone.
+        let devices = Devices::default();
         let mut left = vec![(PathBuf::new(), git.map_or(Role::Source, Role::Git))];
         let place = place.as_fd();
         while let Some((path, role)) = left.pop() {
@@ -83,6 +86,9 @@ impl Survey {
                 break;
             }
             let Some(stat) = stat(place, &path) else { continue };
+            if !devices.hold_files(stat.st_dev, || kind_of(place, &path)) {
+                continue;
+            }
             let stamp = stamp(&stat);
             let known = old.remove(&path).filter(|it| it.role == role && it.stamp == stamp && !it.is_fresh);
             let Some(folder) = known.or_else(|| Folder::read(place, &path, role, &stat)) else { continue };
@@ -216,6 +222,12 @@ fn named(path: &Path) -> &Path {
 fn stat(place: BorrowedFd<'_>, path: &Path) -> Option<Stat> {
     let stat = rustix::fs::statat(place, named(path), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::Directory).then_some(stat)
+}
+
+/// The file system of a folder, if it holds no files of a user.
+fn kind_of(place: BorrowedFd<'_>, path: &Path) -> Option<&'static str> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    without_files(rustix::fs::openat(place, named(path), flags, Mode::empty()).ok()?)
 }
 
 fn stamp(it: &Stat) -> [i64; 4] {

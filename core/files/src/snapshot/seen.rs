@@ -134,7 +134,11 @@ impl Seen {
             .filter(|path| !now.files.contains_key(*path) && is_gone(workspace.root(), path))
             .cloned()
             .collect();
-        if touched.iter().map(|(path, _)| path).chain(&gone).any(|path| path.to_str().is_none()) {
+        // One that was read so soon after a change that it may have changed again has not, as far as is known.
+        let differs =
+            |(path, file): &&(PathBuf, SeenFile)| self.files.get(path).is_none_or(|old| old.stamp != file.stamp);
+        let differing = touched.iter().filter(differs).map(|(path, _)| path);
+        if differing.chain(&gone).any(|path| path.to_str().is_none()) {
             found.note("a file whose name is not valid UTF-8 was changed; that cannot be undone");
         }
         // A new file may reuse the inode of a deleted one; the birth time tells them apart.
@@ -174,7 +178,11 @@ impl Seen {
             return None;
         }
         let at = workspace.locate(path.to_str()?).ok()?;
-        let bytes = workspace.read(&at).ok()?.bytes;
+        let bytes = workspace.read_at_most(&at, MAX_KEPT).ok()?.bytes;
+        // It has changed since, or its size is not honest.
+        if bytes.len() as u64 != file.stamp.size {
+            return None;
+        }
         let mut write = || -> io::Result<(u64, usize)> {
             if self.pack.is_none() {
                 self.pack = Some(blobs.nameless_file()?);
@@ -269,9 +277,10 @@ fn is_gone(root: &Path, path: &Path) -> bool {
 }
 
 /// Whether a path that a walk found lies in the workspace: a folder on the way may have been exchanged for a symlink
-/// during the walk. A name that is no text is only counted.
+/// during the walk. A name that is no text is only counted. What pixir itself writes is no change of a command.
 fn is_inside(workspace: &Workspace, path: &Path) -> bool {
-    path.to_str().is_none_or(|path| workspace.locate(path).is_ok_and(|at| workspace.is_there(&at)))
+    !workspace.is_own(path)
+        && path.to_str().is_none_or(|path| workspace.locate(path).is_ok_and(|at| workspace.is_there(&at)))
 }
 
 /// Reads the metadata of one file.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -25,8 +24,7 @@ pub(super) fn index_of(root: &Path) -> Option<(PathBuf, PathBuf)> {
 
 /// The tracked files below a folder, relative to it. An index that is not understood has none.
 pub(super) fn tracked(index: &Path, below: &Path) -> BTreeSet<PathBuf> {
-    let is_small = fs::metadata(index).is_ok_and(|it| it.is_file() && it.len() <= LARGEST);
-    let bytes = if is_small { fs::read(index).unwrap_or_default() } else { Vec::new() };
+    let bytes = regular::read(index, LARGEST).unwrap_or_default();
     let mut all = BTreeSet::new();
     // What was read before an entry that is damaged is still tracked.
     let _ = names(&bytes, |name| {

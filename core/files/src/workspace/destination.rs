@@ -57,6 +57,12 @@ impl Identity {
         Identity(metadata.dev(), metadata.ino(), metadata.created().ok().map(cap_std::time::SystemTime::into_std))
     }
 
+    /// Device and inode.
+    pub(super) fn place_of(metadata: &std::fs::Metadata) -> (u64, u64) {
+        use std::os::unix::fs::MetadataExt as _;
+        (metadata.dev(), metadata.ino())
+    }
+
     fn of_std(metadata: &std::fs::Metadata) -> Identity {
         use std::os::unix::fs::MetadataExt as _;
         Identity(metadata.dev(), metadata.ino(), metadata.created().ok())

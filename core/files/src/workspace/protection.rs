@@ -30,7 +30,7 @@ impl Workspace {
 
     /// The same for a path of this root.
     pub(super) fn group_by_name(&self, path: &Path) -> Option<Group> {
-        if self.own.iter().any(|own| path.starts_with(own)) {
+        if self.is_own(path) {
             return Some(Group::Pixir);
         }
         protected::group_of(path)
@@ -54,6 +54,11 @@ impl Workspace {
             Some(there.join(parent.strip_prefix(folder).ok()?))
         })?;
         Some(real.join(path.file_name().map(Path::new).unwrap_or(Path::new(""))))
+    }
+
+    /// Whether a path of the workspace is one of pixir's own.
+    pub(crate) fn is_own(&self, path: &Path) -> bool {
+        self.own.iter().any(|own| path.starts_with(own))
     }
 
     /// Whether a path of the workspace lies in the home folder and is known to hold secrets.

@@ -60,11 +60,12 @@ impl Workspace {
     /// folder.
     ///
     /// # Errors
-    /// `FILE_CHANGED` when another program has put other folders or other bytes there meanwhile, `WRITE_FAILED` when the target
-    /// is a symlink, is not a regular file or the disk refuses.
+    /// `WORKSPACE_GONE`; `FILE_CHANGED` when another program has put other folders or other bytes there meanwhile,
+    /// `WRITE_FAILED` when the target is a symlink, is not a regular file or the disk refuses.
     pub fn replace_at(&self, to: &Destination, new: &New<'_>) -> Result<Replaced> {
         let at = to.at();
         let name = at.path.file_name().ok_or_else(|| not_regular(at, true))?;
+        self.check_there()?;
         self.note_own_write(to);
         let way = self.hold(to, true)?;
         let folder = way.folder();
@@ -162,6 +163,7 @@ impl Workspace {
     pub fn remove_at(&self, to: &Destination, folders: u32, before: Option<&[u8]>) -> Result<()> {
         let at = to.at();
         let name = at.path.file_name().ok_or_else(|| not_regular(at, true))?;
+        self.check_there()?;
         self.note_own_write(to);
         let way = self.hold(to, false)?;
         check_kind(at, way.folder().symlink_metadata(name))?;
