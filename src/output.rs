@@ -253,6 +253,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::SkillNotFound
         | Code::TemplateNotFound
         | Code::WorkflowNotFound
+        | Code::WorkspaceGone
         | Code::ResourceMissing
         | Code::NoMatch => 5,
         Code::OutsideWorkspace | Code::PermissionDenied | Code::McpDefinitionChanged => 6,

@@ -114,6 +114,7 @@ codes! {
     SkillNotFound = "SKILL_NOT_FOUND", NotFound;
     TemplateNotFound = "TEMPLATE_NOT_FOUND", NotFound;
     WorkflowNotFound = "WORKFLOW_NOT_FOUND", NotFound;
+    WorkspaceGone = "WORKSPACE_GONE", NotFound;
     ResourceMissing = "RESOURCE_MISSING", ResourceMissing;
     NoMatch = "NO_MATCH", NoMatch;
     NotUnique = "NOT_UNIQUE", NotUnique;

@@ -91,7 +91,8 @@ impl Turn {
         let registry = &self.services.registry;
         let Ok(Done { result, .. }) = self.call(&call, ctx, InTurn::default(), registry).await else { return };
         if self.record(result).await.is_ok() {
-            let _ = self.reports.send(Report::Done(Outcome::completed())).await;
+            let outcome = self.services.workspace.check_there().map_or_else(Outcome::failed, |()| Outcome::completed());
+            let _ = self.reports.send(Report::Done(outcome)).await;
         }
     }
 

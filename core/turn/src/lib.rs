@@ -193,6 +193,10 @@ impl Turn {
         }
         self.offer_skills().await?;
         loop {
+            // Every further call would fail for it, and a model can do nothing about it.
+            if let Err(gone) = self.services.workspace.check_there() {
+                return Ok(Outcome::failed(gone));
+            }
             if limits.max_rounds.is_some_and(|most| rounds >= most) {
                 let message = format!("the turn used all {rounds} rounds of tool calls without a final answer");
                 let fix =
