@@ -77,11 +77,11 @@ impl Cli {
         self.environment.user_folder.as_ref().map(|folder| folder.join("themes"))
     }
 
-    /// The folder to work in.
+    /// The folder to work in, by the name that the user's shell has for it: it may be a symlink's.
     pub(crate) fn workspace(&self) -> Result<PathBuf> {
         match &self.options.workspace {
             Some(folder) => Ok(folder.clone()),
-            None => std::env::current_dir().map_err(|e| {
+            None => std::env::current_dir().map(as_the_shell_names_it).map_err(|e| {
                 Error::new(
                     Code::NotFound,
                     format!("the current folder does not exist any more: {e}"),
@@ -142,4 +142,10 @@ impl Cli {
     pub(crate) fn note_panics(&self) {
         diagnostics::note_panics(&self.environment);
     }
+}
+
+/// The current folder as `PWD` has it, if that leads there.
+fn as_the_shell_names_it(folder: PathBuf) -> PathBuf {
+    let is_same = |named: &PathBuf| named.is_absolute() && named.canonicalize().is_ok_and(|real| real == folder);
+    std::env::var_os("PWD").map(PathBuf::from).filter(is_same).unwrap_or(folder)
 }

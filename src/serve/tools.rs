@@ -115,7 +115,9 @@ impl Server {
         let cli = self.0.cli.clone();
         let list = move || -> pixir_core::Result<_> {
             let store = cli.store()?;
-            Ok(store.list(&store.folder_of(&cli.workspace()?)))
+            let workspace = cli.workspace()?;
+            let workspace = workspace.canonicalize().unwrap_or(workspace);
+            Ok(store.list(&store.folder_of(&workspace)))
         };
         let all = tokio::task::spawn_blocking(list).await.map_err(|_| Failure::internal())??;
         let shown = all.iter().take(limit.unwrap_or(20).clamp(1, MOST_SESSIONS));

@@ -140,9 +140,11 @@ impl Harness {
         let environment = process::environment(passed_on, &around.passed_on);
         let places = Places {
             workspace: workspace.root().to_owned(),
+            aliases: workspace.alias().map(Path::to_owned).into_iter().collect(),
             home: around.home.clone(),
             user_folder: around.user_folder.clone(),
             environment: environment.clone(),
+            withheld: withheld(&around.environment, &environment),
         };
         let sandbox = Sandbox::new(options.sandbox, places);
         let environment = environment.into();
@@ -607,6 +609,13 @@ pub fn builtin_tools(others: impl IntoIterator<Item = Arc<dyn Tool>>) -> Registr
 }
 
 /// Folds a Log that another build may have written.
+/// The names of the user's variables that commands do not get. A shell sets some of them anew.
+fn withheld(all: &[(String, String)], passed_on: &[(String, String)]) -> Vec<String> {
+    const OF_SHELLS: [&str; 6] = ["PWD", "OLDPWD", "SHLVL", "_", "PIXIR_HOME", "PS1"];
+    let is_withheld = |name: &str| !OF_SHELLS.contains(&name) && !passed_on.iter().any(|(it, _)| it == name);
+    all.iter().map(|(name, _)| name).filter(|name| is_withheld(name)).cloned().collect()
+}
+
 fn fold(entries: Vec<Arc<Entry>>) -> History {
     let mut history = History::fold(entries);
     if history.started.pixir_version != env!("CARGO_PKG_VERSION") {

@@ -46,7 +46,7 @@ fn try_cover(home: &Path, top: &Path, cover: &Path) -> std::io::Result<bool> {
     let top = top.canonicalize()?;
     let (workspace, cache): (PathBuf, PathBuf) = (top.join("work"), top.join(".npm"));
     let environment = vec![("HOME".to_owned(), top.display().to_string())];
-    let places = Places { workspace: workspace.clone(), home: home.to_owned(), user_folder: None, environment };
+    let places = Places { workspace: workspace.clone(), home: home.to_owned(), environment, ..Places::default() };
     let own = Own { workspace: workspace.clone(), cover: Some(cover.to_owned()), ..Own::default() };
     let sandbox = Sandbox::new(Some(Tier::Namespaces), places);
     let written = cache.join("written").display().to_string();

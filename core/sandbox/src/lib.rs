@@ -30,6 +30,7 @@ mod executable; // what takes the launcher's part
 mod probe; // which tier works here
 #[cfg(target_os = "linux")]
 mod sockets; // sockets with a path that programs of the machine have opened
+mod spelt; // paths in a plan
 mod view; // what a policy shows and lets change
 
 #[cfg(target_os = "linux")]
@@ -107,6 +108,7 @@ struct Plan {
     #[serde(flatten)]
     view: View,
     /// Where the program starts.
+    #[serde(with = "spelt::one")]
     folder: PathBuf,
 }
 
@@ -159,6 +161,11 @@ impl Sandbox {
     /// Whether the kernel confines programs here, so that some may run unasked.
     pub fn confines(&self) -> bool {
         self.tier() != Tier::None
+    }
+
+    /// Names of the user's variables that programs do not get.
+    pub fn withheld(&self) -> &[String] {
+        &self.places.withheld
     }
 
     /// Whether a path without symlinks may hold secrets: pixir's own files, keys, what processes have in memory.

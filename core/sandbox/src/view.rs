@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Policy;
+use super::{Policy, spelt};
 use process::Leader;
 
 mod folders; // where programs, caches, sources and secrets are
@@ -28,12 +28,16 @@ pub(crate) const WORK: &str = "work";
 pub struct Places {
     /// The workspace. What a command put there leads to nothing else.
     pub workspace: PathBuf,
+    /// Other names of the workspace, by which the user may call its files.
+    pub aliases: Vec<PathBuf>,
     /// pixir's state folder.
     pub home: PathBuf,
     /// The folder of the user's settings.
     pub user_folder: Option<PathBuf>,
     /// The environment of programs.
     pub environment: Vec<(String, String)>,
+    /// Names of the user's other variables, which programs do not get.
+    pub withheld: Vec<String>,
 }
 
 /// What belongs to one Session or call.
@@ -69,24 +73,34 @@ pub struct Own {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct View {
     /// To read.
+    #[serde(with = "spelt::all")]
     pub show: Vec<PathBuf>,
     /// To read and change.
+    #[serde(with = "spelt::all")]
     pub change: Vec<PathBuf>,
     /// To read, and to change in a cover of the Session.
+    #[serde(with = "spelt::all")]
     pub caches: Vec<PathBuf>,
     /// Neither, although a folder above it is shown.
+    #[serde(with = "spelt::all")]
     pub hide: Vec<PathBuf>,
     /// To read only, although a folder above it may be changed.
+    #[serde(with = "spelt::all")]
     pub keep: Vec<PathBuf>,
     /// Folders that exist for the program alone and are empty at first. They need not exist.
+    #[serde(with = "spelt::all")]
     pub empty: Vec<PathBuf>,
     /// Names that lead to a shown path.
+    #[serde(with = "spelt::pairs")]
     pub links: Vec<(PathBuf, PathBuf)>,
     /// The folder that programs see as `/tmp`.
+    #[serde(with = "spelt::maybe")]
     pub scratch: Option<PathBuf>,
     /// The folder of that cover; without it a cover lasts as long as the program.
+    #[serde(with = "spelt::maybe")]
     pub cover: Option<PathBuf>,
     /// The home folder, in which most caches lie.
+    #[serde(with = "spelt::maybe")]
     pub home: Option<PathBuf>,
     /// The program is a job: it runs beside commands, which write to that cover.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -189,6 +203,7 @@ impl Views {
             // They may not exist yet; no program may create them either.
             views.secrets.insert(path.canonicalize().unwrap_or_else(|_| path.components().collect()));
         }
+        views.links.extend(places.aliases.iter().map(|alias| (alias.clone(), places.workspace.clone())));
         views.links.sort();
         views.links.dedup();
         views

@@ -22,7 +22,7 @@ use super::namespaces::{Mounts, old};
 use super::{Doing as _, Result};
 
 /// Where covers are mounted while the new file system is built.
-const HERE: &str = "/.covers";
+const HERE: &str = "/dev/.covers";
 /// The most programs of a Session that have a cover of their own at the same time.
 const MOST_AT_ONCE: u32 = 1_000;
 

@@ -9,6 +9,7 @@ use landlock::{
 };
 
 use super::{Doing as _, Plan, Result};
+use storage::file_system::without_files_at;
 
 /// Devices that programs write to.
 const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
@@ -33,8 +34,12 @@ pub(super) fn confine(plan: &Plan) -> Result<()> {
         .doing("restrict signals")?;
     let view = &plan.view;
     // Landlock makes no mounts, so a cache has no cover.
-    let shown: Vec<PathBuf> = view.show.iter().chain(&view.caches).flat_map(|path| without(path, &view.hide)).collect();
-    let changed: Vec<PathBuf> = view.change.iter().flat_map(|path| without(path, &view.hide)).collect();
+    let mut shown: Vec<PathBuf> =
+        view.show.iter().chain(&view.caches).flat_map(|path| without(path, &view.hide)).collect();
+    let changed = view.change.iter().flat_map(|path| without(path, &view.hide));
+    // What the kernel shows of itself in a workspace, no program changes.
+    let (changed, of_kernel): (Vec<PathBuf>, Vec<PathBuf>) = changed.partition(|path| without_files_at(path).is_none());
+    shown.extend(of_kernel);
     let status = ruleset
         .create()
         .doing("create the rules")?

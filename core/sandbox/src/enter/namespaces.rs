@@ -18,9 +18,12 @@ use rustix::process::{getgid, getuid, pivot_root};
 
 use super::covers::Covers;
 use super::{Doing as _, Network, Plan, Result, neighbours};
+use storage::file_system::without_files_at;
 
-/// Where the machine's file system stands while the new one is built.
-const OLD: &str = "/.old";
+/// Where the machine's file system stands while the new one is built: in a folder that no part of the machine covers.
+const OLD: &str = "/dev/.old";
+/// What is never the machine's, also where all of its file system is shown.
+const OWN: [&str; 3] = ["/dev", "/proc", "/tmp"];
 /// Devices that programs need.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Settings of the kernel that root could change through `/proc`, also without any capability.
@@ -108,15 +111,31 @@ impl Item {
 /// they live.
 pub(super) fn build(plan: &Plan) -> Result<Covers> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).doing("make mounts private")?;
-    mount("tmpfs", "/tmp", "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, Some(c"mode=0755"))
-        .doing("mount a root")?;
-    fs::create_dir(Path::new("/tmp").join(&OLD[1..])).doing("create a folder")?;
+    let view = &plan.view;
+    // A workspace that is the whole file system lies in no folder in which it could be shown.
+    let is_whole = view.show.iter().chain(&view.change).any(|it| it.parent().is_none());
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", "/tmp", "tmpfs", flags, Some(c"mode=0755")).doing("mount a root")?;
+    let closed = |path: &str| fs::DirBuilder::new().mode(0o555).create(path);
     std::env::set_current_dir("/tmp").doing("enter the root")?;
+    if is_whole {
+        closed("root").doing("create a folder")?;
+        mount_bind_recursive("/", "root").doing("show the file system")?;
+        std::env::set_current_dir("root").doing("enter the root")?;
+        mount("tmpfs", "dev", "tmpfs", flags, Some(c"mode=0555")).doing("mount /dev")?;
+    } else {
+        closed("dev").doing("create a folder")?;
+    }
+    closed(&OLD[1..]).doing("create a folder")?;
     pivot_root(".", &OLD[1..]).doing("exchange the root")?;
     std::env::set_current_dir("/").doing("enter the root")?;
-    let mut root = Root { mounts: Mounts::read().doing("read the mounts")?, ..Root::default() };
+    if is_whole {
+        // The root came through the folder for temporary files, which is the machine's again.
+        unmount("/tmp", UnmountFlags::DETACH).doing("leave /tmp")?;
+        unmount(old(Path::new("/tmp")), UnmountFlags::DETACH).doing("leave /tmp")?;
+    }
+    let mut root = Root { mounts: Mounts::read().doing("read the mounts")?, is_whole, ..Root::default() };
 
-    let view = &plan.view;
     let mut items: BTreeMap<&Path, Item> = BTreeMap::new();
     for (paths, item) in [
         (&view.empty, Item::Empty),
@@ -133,8 +152,9 @@ pub(super) fn build(plan: &Plan) -> Result<Covers> {
     items.extend(sockets.iter().map(|path| (path.as_path(), Item::Hide)));
     let works = !view.change.is_empty();
     temporary(view.scratch.as_deref(), &mut root)?;
-    // After the temporary folder, because a name may lie in it.
-    for (name, target) in &view.links {
+    // After the temporary folder, because a name may lie in it. The whole file system has them all.
+    for (name, target) in view.links.iter().filter(|(name, _)| !is_whole || OWN.iter().any(|own| name.starts_with(own)))
+    {
         if let Some(parent) = name.parent() {
             // Where the name lies in a shown folder, that folder has the link.
             let _ = root.folder(parent).and_then(|()| symlink(target, name));
@@ -155,10 +175,10 @@ pub(super) fn build(plan: &Plan) -> Result<Covers> {
     processes(&mut root)?;
     unmount(OLD, UnmountFlags::DETACH).doing("leave the old root")?;
     fs::remove_dir(OLD).doing("remove the old root")?;
-    if works {
-        chmod("/", Mode::from_raw_mode(0o555)).doing("close the root")?;
-    } else {
+    if !works {
         remount(Path::new("/"), MountFlags::RDONLY)?;
+    } else if !is_whole {
+        chmod("/", Mode::from_raw_mode(0o555)).doing("close the root")?;
     }
     Ok(root.covers)
 }
@@ -168,6 +188,8 @@ pub(super) fn build(plan: &Plan) -> Result<Covers> {
 struct Root {
     mounts: Mounts,
     covers: Covers,
+    /// It is the machine's file system, with other folders in some places.
+    is_whole: bool,
     /// Folders that exist.
     folders: BTreeSet<PathBuf>,
     /// The first hidden folder and file. Others show the same.
@@ -188,6 +210,7 @@ impl Root {
                 }
                 Ok(())
             }
+            Item::Show | Item::Change if path.parent().is_none() => self.whole(item),
             Item::Show | Item::Change | Item::Cache => {
                 let Ok(metadata) = fs::symlink_metadata(&old) else { return Ok(()) };
                 if metadata.is_symlink() || self.prepare(path, metadata.is_dir()).is_err() {
@@ -224,6 +247,22 @@ impl Root {
                 }
             }
         }
+    }
+
+    /// Gives all that is mounted in the machine's file system the flags with which programs see it. What the kernel shows of
+    /// itself there, no program changes.
+    fn whole(&self, item: Item) -> Result<()> {
+        for (path, flags) in &self.mounts.0 {
+            let Some(flags) = flags.filter(|_| !OWN.iter().any(|own| path.starts_with(own))) else { continue };
+            let is_changed = item == Item::Change && without_files_at(path).is_none();
+            let more = if is_changed { MountFlags::empty() } else { MountFlags::RDONLY };
+            match mount_remount(path, flags | more, c"") {
+                // Another mount covers it.
+                Err(Errno::INVAL | Errno::NOENT) if path.parent().is_some() => {}
+                done => done.doing(&format!("restrict {}", path.display()))?,
+            }
+        }
+        Ok(())
     }
 
     /// Creates the file or folder that a mount covers.
@@ -290,7 +329,12 @@ fn flags_of(path: &Path) -> Result<MountFlags> {
 /// The folder for temporary files: the Session's, or an empty one.
 fn temporary(scratch: Option<&Path>, root: &mut Root) -> Result<()> {
     let tmp = Path::new("/tmp");
-    fs::create_dir(tmp).doing("create /tmp")?;
+    if root.is_whole {
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        mount("tmpfs", tmp, "tmpfs", flags, Some(c"mode=1777")).doing("mount /tmp")?;
+    } else {
+        fs::create_dir(tmp).doing("create /tmp")?;
+    }
     match scratch {
         Some(scratch) => {
             mount_bind_recursive(old(scratch), tmp).doing("show the temporary folder")?;
@@ -298,6 +342,9 @@ fn temporary(scratch: Option<&Path>, root: &mut Root) -> Result<()> {
             root.mounts.below(scratch).try_for_each(|below| remount(below, MountFlags::empty()))?;
         }
         None => chmod(tmp, Mode::from_raw_mode(0o1777)).doing("open /tmp")?,
+    }
+    if root.is_whole {
+        return Ok(());
     }
     root.folder(Path::new("/var")).and_then(|()| symlink("/tmp", "/var/tmp")).doing("create /var/tmp")
 }
@@ -385,7 +432,9 @@ impl Mounts {
         let mut needed: BTreeSet<PathBuf> = BTreeSet::new();
         for path in paths {
             needed.insert(self.around(path)?.to_owned());
-            needed.extend(self.below(path).map(Path::to_owned));
+            // What is never the machine's stays as it is: nothing shows it.
+            let is_own = |below: &Path| path.parent().is_none() && OWN.iter().any(|own| below.starts_with(own));
+            needed.extend(self.below(path).filter(|below| !is_own(below)).map(Path::to_owned));
         }
         for path in needed {
             let old = old(&path);
