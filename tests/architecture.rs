@@ -282,6 +282,7 @@ fn files_of_the_workspace_are_opened_through_its_path_layer() {
             "where names lead; it reads no file, and the kernel confines what runs after it",
         ),
         ("permissions/src/repository.rs", "git's configuration and index; the kernel confines what runs after it"),
+        ("permissions/src/repository/leads.rs", "which folders there are; it opens none"),
         ("process/src/group.rs", "/proc"),
         ("process/src/jobs.rs", "saved outputs"),
         ("process/src/ports.rs", "/proc"),

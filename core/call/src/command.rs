@@ -1,5 +1,6 @@
 //! A program that a call starts: its environment, and what it changed in the workspace.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::protection::{Guards, Keeper, Watched, kept};
 use super::{Context, off_loop};
 use files::guard::Taken;
 use permissions::configures_git;
-use permissions::repository::{Repository, runs_nothing};
+use permissions::repository::{Leads, Repository, runs_nothing};
 use permissions::shell::quoted;
 use process::names_code;
 use protocol::error::Result;
@@ -115,10 +116,9 @@ impl Line {
         let git_root = if runs_unasked && !ctx.folders.paths.is_empty() { self.git_root(ctx) } else { root };
         let Line { program, args, folder, is_job, .. } = self;
         // A repository that is not shown is not found by git either.
-        let found = |root: &Path| Repository::find(root).ok().flatten().filter(|it| it.may_be_shown(root));
         let (mut git, mut beside, mut protected) = (Vec::new(), Vec::new(), Vec::new());
         for it in ctx.roots() {
-            let (own, around) = found(it.root()).map(|found| found.beside(it.root())).unwrap_or_default();
+            let SeenRepository { git: own, beside: around, .. } = SeenRepository::of(it.root(), ctx);
             if !runs_unasked {
                 protected.extend(kept(&it, &own, keeper));
             }
@@ -145,11 +145,41 @@ impl Line {
             .envs(environment.map(|(name, value)| (name, value)))
             .envs(temporary.iter().flat_map(|folder| ["TMPDIR", "TMP", "TEMP"].map(|name| (name, folder))))
             .envs(temporary.iter().flat_map(|folder| OWN_CACHES.map(|(name, below)| (name, folder.join(below)))))
-            .envs(if runs_unasked { unasked(ctx, found(git_root).as_ref()) } else { Vec::new() })
+            .envs(if runs_unasked {
+                unasked(ctx, SeenRepository::of(git_root, ctx).repository.as_ref())
+            } else {
+                Vec::new()
+            })
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
+    }
+}
+
+/// The repository of a workspace, as far as programs see it.
+pub(super) struct SeenRepository {
+    pub(super) repository: Option<Repository>,
+    /// What git changes outside the workspace.
+    pub(super) git: Vec<PathBuf>,
+    /// What it only reads there.
+    pub(super) beside: Vec<PathBuf>,
+}
+
+impl SeenRepository {
+    /// One that the workspace names and that does not name it is shown only if the user trusts that.
+    pub(super) fn of(root: &Path, ctx: &Context) -> SeenRepository {
+        let leads = Some(ctx).filter(|ctx| root == ctx.workspace.root()).and_then(Context::trusted_leads);
+        let leads = leads.filter(|it| !it.all().any(|path| ctx.sandbox.is_secret(path)));
+        let found = Repository::find_trusted(root, leads.is_some()).ok().flatten();
+        let repository = found.filter(|it| it.may_be_shown(root));
+        let (mut git, mut beside) = repository.as_ref().map(|it| it.beside(root)).unwrap_or_default();
+        let Leads { changes, reads } = leads.unwrap_or_default();
+        git.extend(changes);
+        git.sort();
+        git.dedup();
+        beside.extend(reads);
+        SeenRepository { repository, git, beside }
     }
 }
 
@@ -169,7 +199,7 @@ const OWN_CACHES: [(&str, &str); 5] = [
 ///
 /// It finds no program of the workspace. Its git runs no hook or fsmonitor of the repository, fetches no missing
 /// objects, ignores submodules, and reads the repository that was judged and no other one.
-fn unasked(ctx: &Context, repository: Option<&Repository>) -> Vec<(&'static str, String)> {
+fn unasked(ctx: &Context, repository: Option<&Repository>) -> Vec<(&'static str, OsString)> {
     let fixed = [
         ("GIT_OPTIONAL_LOCKS", "0"),
         ("GIT_NO_LAZY_FETCH", "1"),
@@ -189,23 +219,30 @@ fn unasked(ctx: &Context, repository: Option<&Repository>) -> Vec<(&'static str,
         ("CDPATH", ""),
         ("RIPGREP_CONFIG_PATH", ""),
     ];
-    let mut all: Vec<_> = fixed.into_iter().map(|(name, value)| (name, value.to_owned())).collect();
+    let mut all: Vec<_> = fixed.into_iter().map(|(name, value)| (name, value.into())).collect();
     let path = ctx.environment.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, value)| value);
     let roots = || std::iter::once(ctx.workspace.root()).chain(ctx.folders.paths.iter().map(PathBuf::as_path));
-    let is_of_a_root = |folder: &str| roots().any(|root| leads_through(Path::new(folder), root));
+    let is_of_a_root =
+        |folder: &str| roots().any(|root| !is_of_system(folder, root) && leads_through(Path::new(folder), root));
     let folders = path.split(':').filter(|folder| folder.starts_with('/') && !is_of_a_root(folder));
-    all.push(("PATH", folders.collect::<Vec<_>>().join(":")));
-    let text = |path: &Path| path.display().to_string();
+    all.push(("PATH", folders.collect::<Vec<_>>().join(":").into()));
     match repository {
         Some(Repository { top, git, common }) => {
-            all.push(("GIT_DIR", text(git)));
-            all.push(("GIT_COMMON_DIR", text(common)));
-            all.push(("GIT_WORK_TREE", text(top)));
+            all.push(("GIT_DIR", git.into()));
+            all.push(("GIT_COMMON_DIR", common.into()));
+            all.push(("GIT_WORK_TREE", top.into()));
         }
         // It exists nowhere, so git looks no further.
         None => all.push(("GIT_DIR", "/nonexistent".into())),
     }
     all
+}
+
+/// Whether a folder of programs is one of the system's, in a workspace that has all of them in it. No other program could be found
+/// there, and the sandbox keeps one that runs unasked from changing anything.
+fn is_of_system(folder: &str, workspace: &Path) -> bool {
+    let holds_all = ["/", "/usr"].iter().any(|it| workspace == Path::new(it));
+    holds_all && ["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"].contains(&folder)
 }
 
 /// Looks at the workspace before a command, to find the command's changes afterwards.

@@ -15,6 +15,7 @@ use super::{Agents, Leases, Others, ReadSet};
 use context::library::Library;
 use files::snapshot::SessionSnapshot;
 use files::workspace::{Inside, Workspace};
+use permissions::repository::Leads;
 use permissions::{Readable, Touch};
 use process::Stopping;
 use process::jobs::Jobs;
@@ -115,12 +116,20 @@ impl Context {
         let home = self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, value)| value.as_str());
         Readable {
             workspace: self.workspace.root(),
+            alias: self.workspace.alias(),
             outputs: self.outputs.as_deref(),
             folders: &self.folders.paths,
             others: self.sandbox.sources(),
             home,
             is_confined: self.sandbox.confines(),
+            trusts_leads: self.trusted_leads().is_some(),
         }
+    }
+
+    /// Where the workspace's repository leads, if it leads elsewhere and the user trusts that.
+    pub fn trusted_leads(&self) -> Option<Leads> {
+        let leads = Leads::of(self.workspace.root());
+        (!leads.is_empty() && self.library.trusts_leads(&leads)).then_some(leads)
     }
 
     /// The child Sessions of the Session that the call belongs to.

@@ -8,6 +8,7 @@ use crate::{roles, servers, skills, templates, workflows};
 use config::edit;
 use config::project::{self, CONFIG};
 use files::workspace::Workspace;
+use permissions::repository::Leads;
 use protocol::error::{Code, Error, Result};
 use protocol::remedy::Remedy;
 use protocol::trust::{Contribution, ContributionKind, Standing, TrustAnswer};
@@ -157,6 +158,42 @@ fn digest(content: &[u8]) -> String {
     blake3::hash(content).to_hex()[..32].to_owned()
 }
 
+/// Under which path trust knows where the repository leads.
+const REPOSITORY: &str = ".git";
+
+/// How it stands that the repository of a workspace leads to these folders elsewhere.
+pub(crate) fn standing_of(leads: &Leads, trusted: &Trusted) -> (Standing, Option<String>) {
+    if let Some(far) = leads.leads_too_far() {
+        let why = format!("`.git` leads to {}, which is more than a repository", far.display());
+        return (Standing::Unusable { why }, None);
+    }
+    let mut hasher = blake3::Hasher::new();
+    for (mark, paths) in [(b"w", &leads.changes), (b"r", &leads.reads)] {
+        for path in paths {
+            hasher.update(mark).update(path.as_os_str().as_encoded_bytes()).update(b"\0");
+        }
+    }
+    let digest = hasher.finalize().to_hex()[..32].to_owned();
+    (trusted.standing(REPOSITORY, &digest), Some(digest))
+}
+
+/// The repository of the workspace, if git uses folders elsewhere for it.
+fn repository(workspace: &Workspace, trusted: &Trusted) -> Option<Contribution> {
+    let leads = Leads::of(workspace.root());
+    if leads.is_empty() {
+        return None;
+    }
+    let (standing, digest) = standing_of(&leads, trusted);
+    let named = |verb: &str, paths: &[PathBuf]| {
+        let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+        (!paths.is_empty()).then(|| format!("{verb} {}", paths.join(", ")))
+    };
+    let about = [named("changes", &leads.changes), named("reads", &leads.reads)];
+    let about = format!("git {}", about.into_iter().flatten().collect::<Vec<_>>().join(" and "));
+    let (kind, path) = (ContributionKind::Repository, REPOSITORY.to_owned());
+    Some(Contribution { kind, path, about, standing, digest })
+}
+
 /// Everything that the workspace brings along.
 pub fn find(workspace: &Workspace, trusted: &Trusted) -> Vec<Contribution> {
     let config = match content(workspace) {
@@ -197,5 +234,14 @@ pub fn find(workspace: &Workspace, trusted: &Trusted) -> Vec<Contribution> {
         Some(brought(ContributionKind::Workflow, it.path.as_deref()?, it.description, it.standing, it.digest))
     });
     let servers = servers::contributions(workspace, trusted);
-    config.into_iter().chain(servers).chain(skills).chain(templates).chain(roles).chain(workflows).collect()
+    let repository = repository(workspace, trusted);
+    config
+        .into_iter()
+        .chain(repository)
+        .chain(servers)
+        .chain(skills)
+        .chain(templates)
+        .chain(roles)
+        .chain(workflows)
+        .collect()
 }

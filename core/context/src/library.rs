@@ -13,6 +13,7 @@ use crate::templates::{self, Template};
 use crate::workflows::{self, Workflows};
 use config::mcp::McpServer;
 use files::workspace::Workspace;
+use permissions::repository::Leads;
 use protocol::error::Result;
 use protocol::event::{ActivatedBy, Entry, Fact, HistoryCompaction, SessionId, SkillActivation, SkillIndex};
 use protocol::input::Message;
@@ -168,6 +169,11 @@ impl Library {
     }
 
     /// Which of what the workspace brings along is in force.
+    /// Whether the user trusts that the repository of the workspace leads to these folders.
+    pub fn trusts_leads(&self, leads: &Leads) -> bool {
+        contributions::standing_of(leads, &self.trusted()).0 == Standing::InForce
+    }
+
     fn trusted(&self) -> Trusted {
         match (&self.trust, &self.workspace) {
             (Some(trust), Some(it)) if !self.is_trusted => trust.of(it.root()),

@@ -142,7 +142,7 @@ pub(super) fn needs_network(words: &[&str], workspace: &Path) -> bool {
 }
 
 /// The program that a program of this kind starts, with its words.
-fn behind<'a, 'b>(words: &'b [&'a str]) -> Option<&'b [&'a str]> {
+pub(super) fn behind<'a, 'b>(words: &'b [&'a str]) -> Option<&'b [&'a str]> {
     let (program, args) = words.split_first()?;
     match *program {
         "env" | "nice" | "nohup" | "time" | "command" | "setsid" => {

@@ -15,6 +15,7 @@ mod readers; // which commands are proven to only read
 pub mod repository; // the repository of git, and whether git may run there
 pub mod rules; // rules as the user writes them, and what they cover
 pub mod shell; // one line, parsed
+mod terminal; // programs that wait for keys
 mod touch; // what a call touches, before it runs
 
 pub use bounds::Bounds;
@@ -32,6 +33,8 @@ pub use touch::{Changes, Protected, Touch, UsersWord};
 pub struct Readable<'a> {
     /// The workspace.
     pub workspace: &'a Path,
+    /// Another path by which the user has named it.
+    pub alias: Option<&'a Path>,
     /// The folder of the Session's saved outputs.
     pub outputs: Option<&'a Path>,
     /// Folders outside that are worked on as the workspace is.
@@ -42,17 +45,21 @@ pub struct Readable<'a> {
     pub home: Option<&'a str>,
     /// Whether a sandbox keeps programs to that.
     pub is_confined: bool,
+    /// Whether the user trusts where the workspace's repository leads: programs see those folders.
+    pub trusts_leads: bool,
 }
 
 impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Readable<'a> {
     fn from(workspace: &'a P) -> Readable<'a> {
         Readable {
             workspace: workspace.as_ref(),
+            alias: None,
             outputs: None,
             folders: &[],
             others: &[],
             home: None,
             is_confined: true,
+            trusts_leads: false,
         }
     }
 }
@@ -213,6 +220,18 @@ pub fn needs_network(touch: &Touch, readable: Readable<'_>) -> bool {
             .any(|it| it.verdict.is_err() && needs(&it.words.iter().map(String::as_str).collect::<Vec<_>>())),
         Some(Command::Program(words)) => needs(&words),
         None => false,
+    }
+}
+
+/// The first program of a call that draws on a terminal and waits for keys, and what to do in its place, as a clause.
+pub fn needs_terminal(touch: &Touch, readable: Readable<'_>) -> Option<(String, &'static str)> {
+    let of = |words: &[&str]| terminal::needs_terminal(words);
+    match touch.command()? {
+        Command::Line(line) => {
+            let programs = parse(line, readable).programs;
+            programs.iter().find_map(|it| of(&it.words.iter().map(String::as_str).collect::<Vec<_>>()))
+        }
+        Command::Program(words) => of(&words),
     }
 }
 

@@ -190,7 +190,8 @@ fn check_between(line: &str, script: &Script<'_>) -> Result<(), String> {
 /// The repository of git that a folder belongs to, if git may run there unasked.
 fn check_repository(folder: &Path, ground: &Ground<'_>) -> Result<(), String> {
     let root = ground.root_of(folder).ok_or("git would run outside the workspace")?;
-    repository::check(root, folder)?;
+    let trusts_leads = ground.trusts_leads && root == ground.workspace();
+    repository::check(root, folder, trusts_leads)?;
     ground.runs_git_in(root)
 }
 

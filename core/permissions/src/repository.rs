@@ -5,6 +5,10 @@ use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+mod leads; // where it leads
+
+pub use leads::Leads;
+
 /// The longest index that is read, bytes.
 const MOST: u64 = 64 << 20;
 /// The longest text file of a repository, bytes.
@@ -48,10 +52,22 @@ impl Repository {
                 return Err("`.git` is a symlink or a special file".into());
             }
             return linked(top, &git)
+                .or_else(|| submodule(top, &git))
                 .map(Some)
                 .ok_or_else(|| "`.git` names a repository that does not name this folder".into());
         }
         Ok(None)
+    }
+
+    /// The same, and where the user trusts what `.git` leads to, the repository that git finds there.
+    ///
+    /// # Errors
+    /// As [`Repository::find`].
+    pub fn find_trusted(folder: &Path, trusts_leads: bool) -> Result<Option<Repository>, String> {
+        Repository::find(folder).or_else(|why| match Repository::as_named(folder).filter(|_| trusts_leads) {
+            Some(named) => Ok(Some(named)),
+            None => Err(why),
+        })
     }
 
     /// Whether programs of a workspace may see it: it is not that of the whole home folder.
@@ -71,9 +87,7 @@ impl Repository {
 
 /// A linked work tree: its `.git` file names a folder of the repository, and that folder names the file.
 fn linked(top: &Path, file: &Path) -> Option<Repository> {
-    let text = read(file)?;
-    let named = Path::new(text.strip_prefix("gitdir:")?.trim_matches([' ', '\n', '\r']));
-    let git = top.join(named).canonicalize().ok()?;
+    let git = named_by(file, top)?;
     let back = read(&git.join("gitdir"))?;
     if git.join(back.trim_end_matches(['\n', '\r'])).canonicalize().ok()? != *file {
         return None;
@@ -81,8 +95,38 @@ fn linked(top: &Path, file: &Path) -> Option<Repository> {
     let common = read(&git.join("commondir"))?;
     let common = git.join(common.trim_end_matches(['\n', '\r'])).canonicalize().ok()?;
     // Anything else could name a repository that has never heard of this work tree.
-    let is_its_own = git.parent()? == common.join("worktrees") && common.file_name()? == ".git";
+    let is_its_own = git.parent()? == common.join("worktrees");
     is_its_own.then(|| Repository { top: top.to_owned(), git, common })
+}
+
+/// The folder that a `.git` file in a folder names.
+fn named_by(file: &Path, folder: &Path) -> Option<PathBuf> {
+    let text = read(file)?;
+    let named = Path::new(text.strip_prefix("gitdir:")?.trim_matches([' ', '\n', '\r']));
+    folder.join(named).canonicalize().ok()
+}
+
+/// A submodule: its `.git` file names a folder of git, whose configuration names the work tree.
+fn submodule(top: &Path, file: &Path) -> Option<Repository> {
+    let git = named_by(file, top)?;
+    let tree = work_tree(&read(&git.join("config"))?)?;
+    let is_its_own = git.join(tree).canonicalize().ok()? == top && fs::symlink_metadata(git.join("commondir")).is_err();
+    is_its_own.then(|| Repository { top: top.to_owned(), common: git.clone(), git })
+}
+
+/// The work tree that a configuration names.
+fn work_tree(text: &str) -> Option<PathBuf> {
+    let mut section = "";
+    text.lines().map(str::trim).find_map(|line| {
+        if line.starts_with('[') {
+            section = line;
+            return None;
+        }
+        let (key, value) = line.split_once('=').filter(|_| section.eq_ignore_ascii_case("[core]"))?;
+        let value = value.trim();
+        let value = value.strip_prefix('"').and_then(|it| it.strip_suffix('"')).unwrap_or(value);
+        key.trim().eq_ignore_ascii_case("worktree").then(|| value.replace("\\\\", "\\").replace("\\\"", "\"").into())
+    })
 }
 
 /// The text of a regular file that is not a symlink. It never waits for another process.
@@ -109,14 +153,14 @@ pub fn bytes(path: &Path, most: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Checks that git, started in this folder, runs nothing of the repository and reads no other one.
+/// Checks that git, started in this folder, runs nothing of the repository and reads no other one, but for what the user trusts.
 ///
 /// # Errors
 /// Why not, as a clause.
-pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
+pub(super) fn check(workspace: &Path, folder: &Path, trusts_leads: bool) -> Result<(), String> {
     let missing = || "there is no repository".to_owned();
-    let repository = Repository::find(workspace)?.ok_or_else(missing)?;
-    if Repository::find(folder)?.as_ref() != Some(&repository) {
+    let repository = Repository::find_trusted(workspace, trusts_leads)?.ok_or_else(missing)?;
+    if Repository::find_trusted(folder, trusts_leads)?.as_ref() != Some(&repository) {
         return Err("the folder belongs to another repository".into());
     }
     let Repository { top, git, common } = &repository;
@@ -132,7 +176,7 @@ pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
     ] {
         for name in names {
             match fs::symlink_metadata(folder.join(name)) {
-                Ok(metadata) if metadata.is_file() || metadata.is_dir() => {}
+                Ok(it) if it.is_file() || it.is_dir() || (trusts_leads && it.is_symlink()) => {}
                 Ok(_) => return Err(format!("`{name}` of the repository is a symlink or a special file")),
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 Err(_) => return Err("the repository cannot be read here".into()),
@@ -142,7 +186,8 @@ pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
     for path in ["objects/info/alternates", "objects/info/http-alternates", "modules", "config.worktree"] {
         // A submodule that was removed leaves the folder behind.
         let is_left_over = path == "modules" && is_empty_folder(&common.join(path));
-        if !is_left_over && fs::symlink_metadata(common.join(path)).is_ok() {
+        let is_trusted = trusts_leads && path == "objects/info/alternates";
+        if !is_left_over && !is_trusted && fs::symlink_metadata(common.join(path)).is_ok() {
             return Err(format!("the repository has `{path}`, which may lead to another one"));
         }
     }
@@ -151,8 +196,12 @@ pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
     {
         return Err("the repository has submodules or shares another's configuration".into());
     }
-    let text = read(&common.join("config")).ok_or("the repository's configuration cannot be read here")?;
-    if let Some(key) = keys(&text).find(|key| !is_harmless_to_readers(key)) {
+    let real = |path: PathBuf| if trusts_leads { path.canonicalize().unwrap_or(path) } else { path };
+    let text = read(&real(common.join("config"))).ok_or("the repository's configuration cannot be read here")?;
+    // A submodule's names its own work tree.
+    let names_itself = || work_tree(&text).and_then(|it| common.join(it).canonicalize().ok()).as_ref() == Some(top);
+    let is_harmless = |key: &String| is_harmless_to_readers(key) || (key == "core.worktree" && names_itself());
+    if let Some(key) = keys(&text).find(|key| !is_harmless(key)) {
         let key = key.escape_debug();
         return Err(format!("the repository's configuration sets `{key}`, which is not known to be harmless"));
     }
@@ -160,7 +209,9 @@ pub(super) fn check(workspace: &Path, folder: &Path) -> Result<(), String> {
     match fs::symlink_metadata(git.join("index")) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
         Err(_) => Err("the repository's index cannot be read here".into()),
-        Ok(_) => check_index(&bytes(&git.join("index"), MOST).ok_or("the repository's index cannot be read here")?),
+        Ok(_) => {
+            check_index(&bytes(&real(git.join("index")), MOST).ok_or("the repository's index cannot be read here")?)
+        }
     }
 }
 

@@ -36,6 +36,8 @@ pub enum ContributionKind {
     McpServer,
     /// The context file of a folder beside the workspace.
     Instructions,
+    /// The repository of the workspace, whose `.git` leads to folders elsewhere.
+    Repository,
 }
 
 impl ContributionKind {
@@ -49,6 +51,7 @@ impl ContributionKind {
             ContributionKind::Workflow => "workflow",
             ContributionKind::McpServer => "MCP server",
             ContributionKind::Instructions => "instructions",
+            ContributionKind::Repository => "repository",
         }
     }
 }

@@ -114,7 +114,8 @@ impl Trust {
 
     /// What the user decided about this workspace; `None` where the user has not answered yet.
     pub fn decision(&self, workspace: &Path) -> Option<TrustDecision> {
-        self.decisions().into_iter().find(|it| Path::new(&it.workspace) == workspace)
+        let workspace = workspace.display().to_string();
+        self.decisions().into_iter().find(|it| it.workspace == workspace)
     }
 
     /// What is in force in this workspace.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::{Keeper, kept};
 use crate::Context;
+use crate::command::SeenRepository;
 use files::guard::{Guard, Taken, left};
 use files::workspace::Workspace;
-use permissions::repository::{Repository, is_plain};
+use permissions::repository::is_plain;
 use protocol::sandbox::Tier;
 use storage::blobs::Blobs;
 
@@ -50,8 +51,9 @@ impl Guards {
             [".gitconfig", ".config/git/config"].iter().filter_map(|name| Some(home?.join(name))).collect();
         let is_kernel = ctx.sandbox.tier() == Tier::Namespaces;
         let all = ctx.roots().into_iter().map(|root| {
-            let repository = Repository::find(root.root()).ok().flatten().filter(|it| it.may_be_shown(root.root()));
-            let git = repository.map(|it| it.beside(root.root()).0).unwrap_or_default();
+            let mut git = SeenRepository::of(root.root(), ctx).git;
+            // A part of a repository, such as a folder of objects, has nothing to guard.
+            git.retain(|it| ["objects", "commondir"].iter().any(|name| it.join(name).symlink_metadata().is_ok()));
             let kept = if is_kernel { kept(&root, &git, keeper) } else { Vec::new() };
             let guard = Guard::before(&root, &git, &kept, &settings);
             OfRoot { is_workspace: Arc::ptr_eq(&root, &ctx.workspace), root, git, kept, guard }

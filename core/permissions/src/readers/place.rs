@@ -29,6 +29,8 @@ pub(super) struct Ground<'a> {
     /// The workspace, or the folder besides it, in whose repository git runs: the environment of an unasked program names one.
     /// By its number, the workspace first.
     git: Cell<Option<usize>>,
+    /// The user trusts where the repository leads.
+    pub(super) trusts_leads: bool,
     calls: Cell<usize>,
     /// The workspace, opened for its lists of names.
     dir: OnceCell<Option<Dir>>,
@@ -79,14 +81,14 @@ pub(super) enum Found {
 
 impl<'a> Ground<'a> {
     pub(super) fn new(readable: Readable<'a>) -> Ground<'a> {
-        let Readable { home, is_confined, .. } = readable;
+        let Readable { home, is_confined, trusts_leads, .. } = readable;
         // The value of a variable outside of quotes is split at blanks, and names are looked for in it.
         let is_plain = |home: &&str| {
             home.starts_with('/') && home.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
         };
         let home = home.filter(is_plain);
         let (calls, dir, found) = (Cell::new(MOST_CALLS), OnceCell::new(), RefCell::default());
-        Ground { readable, home, is_confined, git: Cell::default(), calls, dir, found }
+        Ground { readable, home, is_confined, git: Cell::default(), trusts_leads, calls, dir, found }
     }
 
     /// The workspace, in which the first program starts.
@@ -171,7 +173,9 @@ impl<'a> Ground<'a> {
         if text.len() > LONGEST || text.contains('\0') {
             return Err(outside());
         }
-        let path = Path::new(text);
+        let by_alias = self.readable.alias.and_then(|alias| Path::new(text).strip_prefix(alias).ok());
+        let by_alias = by_alias.map(|below| self.readable.workspace.join(below));
+        let path = by_alias.as_deref().unwrap_or(Path::new(text));
         let mut at = if path.is_absolute() { PathBuf::from("/") } else { folder.to_owned() };
         let mut rest = parts(path);
         let mut links = 0;
