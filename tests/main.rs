@@ -36,6 +36,9 @@ mod stories {
     mod outside; // reading outside the workspace
     mod second_folder; // a second folder that is worked on as the workspace is
     mod patches; // several files by one patch, all or nothing
+    mod found; // names, ignored files and long lines: nothing is hidden
+    mod lacked; // what a command had to do without
+    mod places; // unusual workspaces
     mod pipes; // standard input and output: slow, closed, left open
 
     // The model.

@@ -117,7 +117,8 @@ fn print_preview(preview: &RestorePreview, choice: OnConflict, output: &Output) 
 /// What a restore would do with a file.
 fn outcome(file: &FilePreview, choice: OnConflict) -> &str {
     match file.standing {
-        Standing::Ready | Standing::AlreadyThere => match file.kind {
+        Standing::AlreadyThere => "is as it was already",
+        Standing::Ready => match file.kind {
             ChangeKind::Created => "would be created again",
             ChangeKind::Modified => "would be restored",
             ChangeKind::Deleted => "would be deleted",

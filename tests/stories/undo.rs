@@ -511,3 +511,41 @@ fn a_temporary_file_of_a_killed_restore_is_removed_at_the_next_open() {
     assert!(left > 0, "some kills leave a temporary file");
     figures(&format!("QR5: {killed} kills tried, {left} left a temporary file, 0 after the next open"));
 }
+
+/// A file of the Turn that another program has put back is named beside those that the undo restores.
+///
+/// Broken build (ce783d9e): after `git checkout a.txt`, the preview of the undo leaves `a.txt` out.
+#[test]
+fn a_file_that_was_put_back_meanwhile_is_named() {
+    let shell = Shell::new(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
+    let id = turns(&shell, &["echo x > a.txt; echo x > b.txt; echo x > c.txt"]);
+    shell.write("a.txt", "alpha\n");
+    let shown = shell.run(["undo", &id, "--dry-run"]);
+    assert!(shown.stdout.contains("a.txt: is as it was already"), "{shown:?}");
+    assert!(
+        shown.stdout.contains("b.txt: would be restored") && shown.stdout.contains("c.txt: would be deleted"),
+        "{shown:?}"
+    );
+    assert_eq!(shell.run(["undo", &id]).code, 0);
+    assert_eq!((shell.read("a.txt"), shell.read("b.txt")), ("alpha\n".to_owned(), "beta\n".to_owned()));
+}
+
+/// A file whose name is no UTF-8 is told of only when it has changed.
+///
+/// Broken build (ce783d9e): a file that was made right before the command counts as changed by it.
+#[test]
+fn a_name_that_is_no_utf8_is_told_of_only_where_it_changed() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let shell = Shell::new(&[]);
+    let file = shell.workspace().join(std::ffi::OsStr::from_bytes(b"latin\xe9.txt"));
+    for (command, is_told) in
+        [("true", false), ("echo x > other.txt", false), ("echo y >> latin*", true), ("rm latin*", true)]
+    {
+        fs::write(&file, "bytes\n").expect("write");
+        let script = shell.aside("one.json", &commands(&[command]));
+        let provider = format!("script:{}", script.display());
+        let ran = shell.run(["--headless", "--write", "--format", "jsonl", "--provider", &provider, "go"]);
+        let told = ran.stdout.contains("whose name is not valid UTF-8");
+        assert_eq!(told, is_told, "{command}: {ran:?}");
+    }
+}

@@ -16,6 +16,7 @@ use crate::leases::Patience;
 use files::diff::join_moves;
 use protocol::call_info::CallInfo;
 use protocol::error::{Code, Error, Result};
+use protocol::event::ToolResult;
 use sandbox::Policy;
 
 pub mod agents; // the child Sessions of the Session
@@ -26,6 +27,7 @@ pub mod blocked; // what the sandbox refused to a program
 pub mod command; // a program that a call starts, and what it changed
 pub mod context; // what a call may use
 pub mod gate; // mode, rules, the user: allowed or refused
+pub mod lacked; // what a command had to do without
 pub mod leases; // who changes what right now
 pub mod outcome; // what came of a call, in a few words
 mod others; // programs of others
@@ -109,6 +111,7 @@ pub fn describe(registry: &Registry, call: &Call, ctx: &Context) -> CallInfo {
 pub async fn prepare(registry: &Registry, call: &Call, ctx: &Context) -> Result<Prepared> {
     let (registry, given, ctx) = (registry.clone(), call.clone(), ctx.clone());
     off_loop(move || {
+        ctx.workspace.check_there()?;
         let call = registry.resolved(&given, ctx.toolset);
         let Registered { spec, tool } = registry.find(&call.tool, ctx.toolset)?;
         // The Provider stores arguments that are not a JSON object under `_raw`.
@@ -187,6 +190,11 @@ pub fn carry_out_prepared<'a>(
         if ctx.dry_run && !prepared.reads_only() {
             return Ok(Done::previewed(call, prepared.preview));
         }
+        let waits = prepared.touches.iter().find_map(|it| permissions::needs_terminal(it, ctx.readable()));
+        if let Some((program, instead)) = waits {
+            let message = format!("`{program}` draws on a terminal and waits for keys, and commands have no terminal");
+            return Ok(Done::failed(call, &Error::new(Code::CommandFailed, message, instead)));
+        }
         let Grant { policy, reads } = match gate(call, &prepared.preview, &prepared.touches, &ctx, authority).await? {
             Ok(grant) => grant,
             Err(refusal) => return Ok(Done::failed(call, &refusal)),
@@ -255,5 +263,10 @@ async fn done(call: &Call, mut outcome: Result<Output>, took: Duration, ctx: &Co
             output.changes = changes;
         }
     }
-    Done::of(call, outcome, took)
+    let Err(gone) = ctx.workspace.check_there() else { return Done::of(call, outcome, took) };
+    // What the tool says of the files is true of a folder that is gone. Only what was deleted with it is a change: the files of
+    // one that was moved are still there.
+    let changes = outcome.ok().filter(|_| ctx.workspace.is_deleted()).map(|output| output.changes).unwrap_or_default();
+    let done = Done::of(call, Err(gone), took);
+    Done { result: ToolResult { changes, ..done.result }, ..done }
 }

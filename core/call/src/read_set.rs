@@ -37,6 +37,11 @@ impl ReadSet {
         .with("input", shown))
     }
 
+    /// Whether the model has seen the file in this Session.
+    pub fn knows(&self, workspace: &Workspace, at: &Inside) -> bool {
+        self.0.lock().contains_key(&workspace.real(at))
+    }
+
     /// Removes a file whose change or deletion the model already knows about.
     pub fn forget(&self, workspace: &Workspace, at: &Inside) {
         self.0.lock().remove(&workspace.real(at));

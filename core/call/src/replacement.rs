@@ -3,6 +3,7 @@
 use super::{Context, Output, Prepared, off_loop};
 use files::changes;
 use files::diff::Shown;
+use files::walk::is_ignored;
 use files::workspace::{Contents, Destination, Inside, New};
 use permissions::{Protected, Touch};
 use protocol::call_info::CallInfo;
@@ -40,6 +41,7 @@ impl Replacement {
         ctx.workspace.check_writable(&at)?;
         let to = ctx.workspace.destination(&at)?;
         let before = ctx.workspace.read_if_there(to.at())?;
+        check_seen(ctx, to.at(), before.as_ref())?;
         let (after, notes) = match &before {
             Some(before) => form::kept(&before.bytes, after),
             None => (after, Vec::new()),
@@ -218,6 +220,24 @@ impl Replacement {
 pub fn of_change(it: Shown) -> Preview {
     let (added, removed) = it.counts.unzip();
     Preview { diff: Some(it.text), added, removed, unseen: it.unseen, ..Preview::default() }
+}
+
+/// Refuses to replace a file that the model took for absent: git ignores it, so no search has shown it, and the model has not
+/// read it.
+fn check_seen(ctx: &Context, at: &Inside, before: Option<&Contents>) -> Result<()> {
+    let is_text =
+        |it: &&Contents| !it.bytes.is_empty() && std::str::from_utf8(&it.bytes).is_ok_and(|text| !text.contains('\0'));
+    // Outside a Session nothing is remembered of what was read.
+    if ctx.jobs.is_none()
+        || before.filter(is_text).is_none()
+        || ctx.read_set.knows(&ctx.workspace, at)
+        || !is_ignored(ctx.workspace.root(), at.as_path())
+    {
+        return Ok(());
+    }
+    let shown = at.display();
+    let message = format!("`{shown}` exists and you have not read it: git ignores it, so no search shows it");
+    Err(Error::new(Code::FileChanged, message, format!("read {shown}, then repeat the change")).with("input", shown))
 }
 
 fn touch_of(to: &Destination) -> Touch {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::blocked::Tail;
 use super::command::{Line, look_after, look_before, tell, timed_out};
-use super::{Context, Output, Prepared};
+use super::{Context, Output, Prepared, lacked};
 use files::size::Size;
 use files::workspace::Inside;
 use permissions::{Touch, prove_read_only, rules};
@@ -150,6 +150,9 @@ pub async fn run(
     output.exit = ended.code();
     if let Ended::Exited(_) = ended {
         output.blocked = tail.blocked(&ran, output.exit, ctx);
+        let printed = String::from_utf8_lossy(tail.bytes());
+        let notes = lacked::notes(&ran, output.exit, &printed, output.blocked.is_some(), ctx);
+        output.stderr.push(notes.as_bytes());
     }
     Ok(())
 }

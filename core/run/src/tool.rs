@@ -10,6 +10,7 @@ use super::{BUILTINS, Bound, Builtin, Kind, PreparedLine, TIMEOUT, parse};
 use call::arguments::{self, object, text};
 use call::blocked::{Ran, Tail};
 use call::command::tell;
+use call::lacked;
 use call::outcome::Outcome;
 use call::{Context, Output, Prepared, Tool};
 use permissions::Touch;
@@ -114,12 +115,15 @@ async fn present(call: PreparedLine, ctx: Context) -> Result<Output> {
     output.stdout.push(effects.notes.as_bytes());
     output.stderr.push(&ended.stderr);
     output.exit = ended.exit;
+    let mut tail = Tail::default();
+    tail.push(&ended.stderr);
+    let ran = Ran { command, folder: ctx.workspace.root().to_owned() };
     if ended.exit != 0 {
-        let mut tail = Tail::default();
-        tail.push(&ended.stderr);
-        let ran = Ran { command, folder: ctx.workspace.root().to_owned() };
         output.blocked = tail.blocked(&ran, ended.exit, &ctx);
     }
+    let printed = String::from_utf8_lossy(tail.bytes());
+    let notes = lacked::notes(&ran, ended.exit, &printed, output.blocked.is_some(), &ctx);
+    output.stderr.push(notes.as_bytes());
     output.pipestatus = if ended.pipestatus.len() > 1 { ended.pipestatus } else { Vec::new() };
     output.changes = effects.changes;
     output.taken = effects.taken;

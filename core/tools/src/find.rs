@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use globset::GlobBuilder;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +9,8 @@ use serde_json::{Value, json};
 use call::arguments::{self, object, text};
 use call::outcome::Outcome;
 use call::{Context, Output, Prepared, Tool};
-use files::walk::walk_files;
+use files::names::Pattern;
+use files::walk::{self, DirEntry, walk_all_files, walk_files};
 use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
 use protocol::tool_spec::ToolSpec;
@@ -26,6 +26,8 @@ struct Args {
     pattern: String,
     path: Option<String>,
     limit: Option<usize>,
+    #[serde(default)]
+    ignored: bool,
 }
 
 impl Tool for Find {
@@ -38,6 +40,7 @@ impl Tool for Find {
                     "pattern": { "type": "string" },
                     "path": { "type": "string", "description": "Folder to search (default .)" },
                     "limit": { "type": "integer", "minimum": 1, "description": "The most names (default 500)" },
+                    "ignored": { "type": "boolean", "description": "Also ignored files" },
                 }),
                 &["pattern"],
             ),
@@ -49,46 +52,43 @@ impl Tool for Find {
     fn describe(&self, args: &Value, _ctx: &Context) -> CallInfo {
         let (pattern, path) = (text(args, "pattern"), text(args, "path"));
         let target = if path.is_empty() { pattern.to_owned() } else { format!("{pattern} in {path}") };
-        CallInfo::new(CallKind::Search, "find", target).with_details(args, &["limit"])
+        CallInfo::new(CallKind::Search, "find", target).with_details(args, &["limit", "ignored"])
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { pattern, path, limit } = arguments::parse(args)?;
+        let Args { pattern, path, limit, ignored } = arguments::parse(args)?;
         let at = ctx.workspace.locate_to_read(path.as_deref().unwrap_or("."))?;
         let touch = ctx.reading(&at);
-        let whole_path = pattern.contains('/');
-        let glob = GlobBuilder::new(pattern.trim_start_matches("./"))
-            .literal_separator(whole_path)
-            .build()
-            .map_err(|e| {
-                Error::new(
-                    Code::InvalidArgs,
-                    format!("the glob is invalid: {}", e.kind()),
-                    "a glob like *.rs or src/**/*.rs",
-                )
-                .with("input", pattern.clone())
-            })?
-            .compile_matcher();
+        let names = Pattern::new(&pattern).map_err(|e| {
+            Error::new(
+                Code::InvalidArgs,
+                format!("the glob is invalid: {}", e.kind()),
+                "a glob like *.rs or src/**/*.rs",
+            )
+            .with("input", pattern.clone())
+        })?;
         Ok(Prepared::reading("find", format!("{pattern} in {}", at.display()), move |ctx| {
-            ctx.workspace.is_folder(&at)?;
+            ctx.workspace.is_searchable(&at)?;
             let root = ctx.workspace.path_of(&at);
             let limit = limit.unwrap_or(LIMIT);
             let found = Mutex::new((BTreeSet::new(), 0_usize));
-            walk_files(&root, &ctx.cancel, &|| {
+            let is_found = |entry: &DirEntry| {
+                let path = entry.path();
+                let inside = ctx.workspace.below(&at, path);
+                let is_named = if names.is_of_paths {
+                    names.matches(inside.as_path()) || names.matches(path.strip_prefix(&root).unwrap_or(path))
+                } else {
+                    path.file_name().is_some_and(|name| names.matches(name.as_ref()))
+                };
+                // A folder on the way may have been exchanged for a symlink during the walk.
+                (is_named && ctx.may_read(&inside) && ctx.workspace.is_there(&inside)).then_some(inside)
+            };
+            let walk = if ignored { walk_all_files } else { walk_files };
+            walk(&root, &ctx.cancel, &|| {
                 Box::new(|entry| {
-                    let path = entry.path();
-                    let inside = ctx.workspace.below(&at, path);
-                    let name = inside.display();
-                    let matches = if whole_path {
-                        let below = path.strip_prefix(&root).unwrap_or(path);
-                        glob.is_match(&name) || glob.is_match(below)
-                    } else {
-                        path.file_name().is_some_and(|n| glob.is_match(n))
-                    };
-                    // A folder on the way may have been exchanged for a symlink during the walk.
-                    if matches && ctx.may_read(&inside) && ctx.workspace.is_there(&inside) {
+                    if let Some(inside) = is_found(entry) {
                         let mut found = found.lock();
-                        found.0.insert(name);
+                        found.0.insert(inside.display());
                         found.1 += 1;
                         // Names beyond the limit are dropped at once, so that memory stays bounded.
                         if found.0.len() > limit {
@@ -103,7 +103,20 @@ impl Tool for Find {
             if more > 0 {
                 text.push_str(&format!("…[{more} more; narrow the pattern or raise limit]\n"));
             }
-            let nothing = "no file matches".into();
+            let hidden = if ignored {
+                None
+            } else {
+                walk::ignored(&root, &ctx.cancel, matches, &|entry| is_found(entry).is_some())
+            };
+            let note = match hidden.unwrap_or_default() {
+                0 => String::new(),
+                1 => "1 ignored file matches too; pass ignored: true to see it".to_owned(),
+                more => format!("{more} ignored files match too; pass ignored: true to see them"),
+            };
+            if matches > 0 && !note.is_empty() {
+                text.push_str(&format!("…[{note}]\n"));
+            }
+            let nothing = if note.is_empty() { "no file matches".into() } else { format!("no file matches ({note})") };
             let outcome = match matches {
                 0 => Outcome::Counted("no file".into()),
                 _ => Outcome::counted(matches as u64, "file", "files"),

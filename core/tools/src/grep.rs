@@ -1,19 +1,23 @@
 //! The tool `grep`: it searches lines by pattern.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use globset::{GlobBuilder, GlobMatcher};
+use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use call::arguments::{self, object, text};
 use call::outcome::{Outcome, quantity};
 use call::{Context, Output, Prepared, Tool};
-use files::walk::walk_files;
+use files::names::Pattern;
+use files::walk::{self, DirEntry, walk_all_files, walk_files};
 use files::workspace::Inside;
 use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
@@ -24,6 +28,8 @@ use text::human::on_one_line;
 const LIMIT: usize = 200;
 /// The longest part of a line that is shown, characters.
 const MAX_LINE: usize = 400;
+/// How much of a long line is shown before its match, bytes.
+const BEFORE: usize = 120;
 /// The longest line that is searched, bytes.
 const MAX_HEAP: usize = 64 << 20;
 
@@ -38,6 +44,8 @@ struct Args {
     ignore_case: bool,
     context: Option<usize>,
     limit: Option<usize>,
+    #[serde(default)]
+    ignored: bool,
 }
 
 impl Tool for Grep {
@@ -53,6 +61,7 @@ impl Tool for Grep {
                     "ignore_case": { "type": "boolean" },
                     "context": { "type": "integer", "minimum": 0, "maximum": 20, "description": "How many lines around each match" },
                     "limit": { "type": "integer", "minimum": 1, "description": "The most matching lines (default 200)" },
+                    "ignored": { "type": "boolean", "description": "Also ignored files" },
                 }),
                 &["pattern"],
             ),
@@ -65,7 +74,7 @@ impl Tool for Grep {
         let (pattern, path) = (text(args, "pattern"), text(args, "path"));
         let target = if path.is_empty() { pattern.to_owned() } else { format!("{pattern} in {path}") };
         CallInfo::new(CallKind::Search, "search", target)
-            .with_details(args, &["glob", "ignore_case", "context", "limit"])
+            .with_details(args, &["glob", "ignore_case", "context", "limit", "ignored"])
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
@@ -89,37 +98,50 @@ impl Tool for Grep {
         Ok(Prepared::reading("search", target, move |ctx| {
             let hunt = Hunt { matcher, around: args.context.unwrap_or(0).min(20), limit: args.limit.unwrap_or(LIMIT) };
             let results = Results::new(hunt.limit);
-            if ctx.workspace.is_folder(&at)? {
-                let wanted = |file: &Inside| {
-                    let path = file.as_path();
-                    let name = path.file_name().unwrap_or_default();
-                    glob.as_ref()
-                        .is_none_or(|(glob, whole)| glob.is_match(if *whole { path.as_os_str() } else { name }))
+            let mut hidden = 0;
+            if ctx.workspace.is_searchable(&at)? {
+                let root = ctx.workspace.path_of(&at);
+                // Files may vanish or change their type during the walk.
+                let wanted = |entry: &DirEntry| {
+                    let file = ctx.workspace.below(&at, entry.path());
+                    let is_named = glob.as_ref().is_none_or(|names| names.matches(of(&file, names)));
+                    (entry.file_type().is_some_and(|t| t.is_file()) && is_named && ctx.may_read(&file)).then_some(file)
                 };
-                walk_files(&ctx.workspace.path_of(&at), &ctx.cancel, &|| {
+                let visible = AtomicUsize::new(0);
+                let walk = if args.ignored { walk_all_files } else { walk_files };
+                walk(&root, &ctx.cancel, &|| {
                     let mut searcher = hunt.searcher();
-                    let (hunt, results, wanted, at) = (&hunt, &results, &wanted, &at);
+                    let (hunt, results, wanted, visible) = (&hunt, &results, &wanted, &visible);
                     Box::new(move |entry| {
-                        let file = ctx.workspace.below(at, entry.path());
-                        // Files may vanish or change their type during the walk.
-                        if entry.file_type().is_some_and(|t| t.is_file())
-                            && wanted(&file)
-                            && ctx.may_read(&file)
-                            && let Ok((opened, ..)) = ctx.workspace.open_file(&file)
-                        {
-                            results.add(
-                                file.as_path(),
-                                hunt.search(&mut searcher, &on_one_line(&file.display()), &opened),
-                            );
+                        let Some(file) = wanted(entry) else { return };
+                        visible.fetch_add(1, Ordering::Relaxed);
+                        if let Ok((opened, len, _)) = ctx.workspace.open_file(&file) {
+                            let opened = Bounded { file: opened.take(len), cancel: &ctx.cancel };
+                            results
+                                .add(file.as_path(), hunt.search(&mut searcher, &on_one_line(&file.display()), opened));
                         }
                     })
                 });
+                if !args.ignored {
+                    let visible = visible.into_inner();
+                    hidden = walk::ignored(&root, &ctx.cancel, visible, &|entry| wanted(entry).is_some())
+                        .unwrap_or_default();
+                }
             } else {
-                let (opened, ..) = ctx.workspace.open_file(&at)?;
-                results.add(at.as_path(), hunt.search(&mut hunt.searcher(), &at.display(), &opened));
+                let (opened, len, _) = ctx.workspace.open_file(&at)?;
+                let opened = Bounded { file: opened.take(len), cancel: &ctx.cancel };
+                results.add(at.as_path(), hunt.search(&mut hunt.searcher(), &at.display(), opened));
             }
             let files = results.files();
-            let (text, matches, searched) = results.told();
+            let (mut text, matches, searched) = results.told();
+            let note = match hidden {
+                0 => String::new(),
+                1 => "1 ignored file was not searched; pass ignored: true to search it".to_owned(),
+                more => format!("{more} ignored files were not searched; pass ignored: true to search them"),
+            };
+            if matches > 0 && !note.is_empty() {
+                text.push_str(&format!("…[{note}]\n"));
+            }
             let outcome = match matches {
                 0 => Outcome::Counted("no match".into()),
                 _ => Outcome::Counted(format!(
@@ -129,7 +151,8 @@ impl Tool for Grep {
                 )),
             };
             let nothing =
-                if searched == 1 { "no match in 1 file".into() } else { format!("no match in {searched} files") };
+                if searched == 1 { "no match in 1 file".to_owned() } else { format!("no match in {searched} files") };
+            let nothing = if note.is_empty() { nothing } else { format!("{nothing} ({note})") };
             // As in grep, exit code 1 means that no line matches.
             Ok(Output { exit: i32::from(matches == 0), nothing, outcome, ..Output::of_files(ctx, &text) })
         })
@@ -163,18 +186,33 @@ impl Hunt {
             .build()
     }
 
-    fn search(&self, searcher: &mut Searcher, shown: &str, file: &std::fs::File) -> Matches {
-        let mut found = Matches {
+    fn search(&self, searcher: &mut Searcher, shown: &str, file: Bounded<'_>) -> Matches {
+        let found = Matches {
             text: String::new(),
             path: shown.to_owned(),
             matches: 0,
             limit: self.limit,
             before: String::new(),
         };
-        if let Err(e) = searcher.search_file(&self.matcher, file, &mut found) {
+        let mut collector = Collector { matcher: &self.matcher, found };
+        let ended = searcher.search_reader(&self.matcher, file, &mut collector);
+        let mut found = collector.found;
+        if let Err(e) = ended {
             found.text.push_str(&format!("{shown}: search stopped early: {e}\n"));
         }
         found
+    }
+}
+
+/// A file up to the length that it had when it was opened, since it may grow for ever. It ends at once when the call is cancelled.
+struct Bounded<'a> {
+    file: io::Take<std::fs::File>,
+    cancel: &'a CancellationToken,
+}
+
+impl io::Read for Bounded<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.cancel.is_cancelled() { Ok(0) } else { self.file.read(bytes) }
     }
 }
 
@@ -263,15 +301,18 @@ fn first_matches(found: &Matches, most: usize) -> &str {
     &found.text[..at]
 }
 
-/// Compiles a glob. The flag is true for a glob with a slash, which matches against the whole path and not only the
-/// name.
-fn glob_of(text: &str) -> Result<(GlobMatcher, bool)> {
-    let whole = text.contains('/');
-    let glob = GlobBuilder::new(text.trim_start_matches("./")).literal_separator(whole).build().map_err(|e| {
+/// Reads a pattern for the names of files, or for their paths.
+fn glob_of(text: &str) -> Result<Pattern> {
+    Pattern::new(text).map_err(|e| {
         Error::new(Code::InvalidArgs, format!("the glob is invalid: {}", e.kind()), "a glob like *.rs")
             .with("input", text)
-    })?;
-    Ok((glob.compile_matcher(), whole))
+    })
+}
+
+/// What of a file such a pattern is compared with.
+fn of<'a>(file: &'a Inside, names: &Pattern) -> &'a Path {
+    let path = file.as_path();
+    if names.is_of_paths { path } else { path.file_name().map_or(path, Path::new) }
 }
 
 struct Matches {
@@ -291,28 +332,63 @@ impl Matches {
         let cut = if shown.len() < line.len() { "…" } else { "" };
         format!("{}{mark}{}{mark}{shown}{cut}\n", self.path, number.unwrap_or(0))
     }
+
+    /// A line with a match. Of a long one the part around the first match is shown, with the match's column as `read` takes it.
+    fn matching_line(&self, number: Option<u64>, bytes: &[u8], matcher: &RegexMatcher) -> String {
+        let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let is_short = bytes.len() <= MAX_LINE || String::from_utf8_lossy(bytes).chars().count() <= MAX_LINE;
+        let found = if is_short { None } else { matcher.find(bytes).ok().flatten() };
+        let Some(found) = found else { return self.line(number, ':', bytes) };
+        let mut more = 0_usize;
+        let count = matcher.find_iter_at(bytes, found.end().max(found.start() + 1), |_| {
+            more += 1;
+            true
+        });
+        let more =
+            if more == 0 || count.is_err() { String::new() } else { format!(", {more} more matches in this line") };
+        let from = start_of_char(bytes, found.start().saturating_sub(BEFORE));
+        let to = start_of_char(bytes, (from + MAX_LINE).max(found.end().min(from + MAX_LINE * 2)).min(bytes.len()));
+        let window = String::from_utf8_lossy(&bytes[from..to]);
+        let (before, after) = (if from > 0 { "…" } else { "" }, if to < bytes.len() { "…" } else { "" });
+        let (path, number, column) = (&self.path, number.unwrap_or(0), found.start() + 1);
+        format!("{path}:{number}:[column {column}{more}] {before}{}{after}\n", window.trim_end_matches('\r'))
+    }
 }
 
-impl Sink for Matches {
+/// The start of the character that lies at this byte.
+fn start_of_char(bytes: &[u8], at: usize) -> usize {
+    let is_start = |at: usize| bytes.get(at).is_none_or(|byte| byte & 0xc0 != 0x80);
+    (0..4).filter_map(|back| at.checked_sub(back)).find(|at| is_start(*at)).unwrap_or(at)
+}
+
+/// Takes the lines of one file as the search finds them.
+struct Collector<'a> {
+    matcher: &'a RegexMatcher,
+    found: Matches,
+}
+
+impl Sink for Collector<'_> {
     type Error = std::io::Error;
 
-    fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> Result<bool, std::io::Error> {
-        self.matches += 1;
-        let before = std::mem::take(&mut self.before);
-        if self.matches <= self.limit {
-            let line = self.line(found.line_number(), ':', found.bytes());
-            self.text.push_str(&before);
-            self.text.push_str(&line);
+    fn matched(&mut self, _searcher: &Searcher, line: &SinkMatch<'_>) -> Result<bool, std::io::Error> {
+        let found = &mut self.found;
+        found.matches += 1;
+        let before = std::mem::take(&mut found.before);
+        if found.matches <= found.limit {
+            let line = found.matching_line(line.line_number(), line.bytes(), self.matcher);
+            found.text.push_str(&before);
+            found.text.push_str(&line);
         }
         Ok(true)
     }
 
     fn context(&mut self, _searcher: &Searcher, around: &SinkContext<'_>) -> Result<bool, std::io::Error> {
-        if self.matches <= self.limit {
-            let line = self.line(around.line_number(), '-', around.bytes());
+        let found = &mut self.found;
+        if found.matches <= found.limit {
+            let line = found.line(around.line_number(), '-', around.bytes());
             match around.kind() {
-                SinkContextKind::Before => self.before.push_str(&line),
-                SinkContextKind::After | SinkContextKind::Other => self.text.push_str(&line),
+                SinkContextKind::Before => found.before.push_str(&line),
+                SinkContextKind::After | SinkContextKind::Other => found.text.push_str(&line),
             }
         }
         Ok(true)

@@ -106,7 +106,8 @@ impl RestoreView {
             (Standing::ChangedSince, OnConflict::Merge) => ("changed since: merged", theme.warning),
             (Standing::ChangedSince, OnConflict::Overwrite) => ("changed since: overwritten", theme.error),
             (Standing::Impossible, _) => ("cannot be restored", theme.error),
-            (Standing::Ready | Standing::AlreadyThere, _) => match file.kind {
+            (Standing::AlreadyThere, _) => ("as it was already", theme.dim),
+            (Standing::Ready, _) => match file.kind {
                 ChangeKind::Created => ("created", theme.added),
                 ChangeKind::Deleted => ("deleted", theme.removed),
                 ChangeKind::Modified => ("restored", theme.text),
@@ -250,7 +251,8 @@ impl RestoreView {
             (Standing::Impossible, _) => {
                 say(&format!("Not restored: {}.", file.why.as_deref().unwrap_or("it cannot be restored")));
             }
-            (Standing::Ready | Standing::AlreadyThere, _) => lines.extend(diff::lines(&file.diff, context)),
+            (Standing::AlreadyThere, _) => say("It is as it was before already: another program has put it back."),
+            (Standing::Ready, _) => lines.extend(diff::lines(&file.diff, context)),
             (Standing::ChangedSince, choice) => {
                 let keys = if file.merged.is_some() {
                     "It has changed since. k keep it · m merge: keep that change, restore the rest · o overwrite it"

@@ -8,7 +8,7 @@ use globset::GlobBuilder;
 use super::{Builtin, Fault, Flags, Io, MAX_WHOLE, Stdin, reads};
 use crate::parse::{Word, without_braces};
 use call::Context;
-use files::walk::walk;
+use files::walk::{self, DirEntry, walk};
 use files::workspace::Inside;
 use protocol::error::{Code, Error, Result};
 use text::edits::Unified;
@@ -80,12 +80,20 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
             continue;
         }
         let matcher = GlobBuilder::new(part).literal_separator(true).build().map_err(invalid)?.compile_matcher();
+        // As it stands, a name comes before what a class of characters in it matches.
+        let literal = (!part.contains(['*', '?'])).then(|| part.replace("[[]", "["));
         let mut next = Vec::new();
         for folder in found {
             let at = located(&folder)?;
             // Anything but a folder contains no names.
             let Ok(names) = ctx.workspace.list_raw(&at) else { continue };
             let visible = |name: &str| part.starts_with('.') || !name.starts_with('.');
+            let is_literal =
+                |(name, is_folder): &&(String, bool)| Some(name) == literal.as_ref() && (*is_folder || !only_folders);
+            if let Some((name, _)) = names.iter().find(is_literal) {
+                next.push(join(&folder, name));
+                continue;
+            }
             let fits = names
                 .into_iter()
                 .filter(|(name, is_folder)| visible(name) && (*is_folder || !only_folders) && matcher.is_match(name));
@@ -97,6 +105,15 @@ pub(super) fn expand(ctx: &Context, pattern: &str) -> Result<Vec<String>, Error>
     let mut found: Vec<String> = found.into_iter().filter(is_there).map(|name| format!("{prefix}{name}")).collect();
     found.sort();
     Ok(found)
+}
+
+/// A note about files that rules ignore, if there are any.
+pub(super) fn ignored_files(count: usize, verb: &str) -> String {
+    match count {
+        0 => String::new(),
+        1 => format!("1 ignored file was not {verb}; a program of that name in bash shows it\n"),
+        more => format!("{more} ignored files were not {verb}; a program of that name in bash shows them\n"),
+    }
 }
 
 /// Replaces POSIX classes such as `[[:digit:]]`, which globset does not support, by ranges.
@@ -216,9 +233,10 @@ pub(super) const FIND: Builtin = Builtin {
     run: find,
 };
 
+/// A test of `find`: a glob, with its text.
 enum Test {
-    Name(globset::GlobMatcher),
-    Path(globset::GlobMatcher),
+    Name((globset::GlobMatcher, String)),
+    Path((globset::GlobMatcher, String)),
     Kind(char),
 }
 
@@ -235,18 +253,18 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 .map(|word| word.text.as_str())
                 .ok_or_else(|| usage(format!("{} needs a value", word.text), "find . -name '*.rs'"))
         };
-        let glob = |text: &str, fold: bool| {
+        let named = |text: &str, fold: bool| {
             GlobBuilder::new(&with_classes(&without_braces(text)))
                 .case_insensitive(fold)
                 .build()
-                .map(|it| it.compile_matcher())
+                .map(|it| (it.compile_matcher(), text.to_owned()))
                 .map_err(|e| usage(format!("the glob is invalid: {}", e.kind()), "find . -name '*.rs'"))
         };
         let test = match word.text.as_str() {
-            "-name" => Test::Name(glob(value()?, false)?),
-            "-iname" => Test::Name(glob(value()?, true)?),
-            "-path" | "-wholename" => Test::Path(glob(value()?, false)?),
-            "-ipath" => Test::Path(glob(value()?, true)?),
+            "-name" => named(value()?, false).map(Test::Name)?,
+            "-iname" => named(value()?, true).map(Test::Name)?,
+            "-path" | "-wholename" => named(value()?, false).map(Test::Path)?,
+            "-ipath" => named(value()?, true).map(Test::Path)?,
             "-type" => match value()? {
                 kind @ ("f" | "d" | "l") => Test::Kind(kind.chars().next().expect("one letter")),
                 other => {
@@ -287,12 +305,11 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             io.miss(it, error);
             continue;
         }
-        let root = io.ctx.workspace.path_of(&at);
+        let ctx = io.ctx.clone();
+        let root = ctx.workspace.path_of(&at);
         let shown = at.display();
-        for entry in walk(&root).flatten() {
-            if io.ctx.cancel.is_cancelled() {
-                return Err(Fault::Closed);
-            }
+        // The name of an entry that passes all tests.
+        let found = |entry: &DirEntry| {
             let below = entry.path().strip_prefix(&root).unwrap_or(entry.path()).to_string_lossy().into_owned();
             let name =
                 if below.is_empty() { shown.clone() } else { format!("{}/{below}", shown.trim_end_matches('/')) };
@@ -304,18 +321,29 @@ fn find(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             };
             let last = name.rsplit('/').next().unwrap_or(&name);
             let holds = |test: &Test| match test {
-                Test::Name(glob) => glob.is_match(last),
-                Test::Path(glob) => glob.is_match(&name),
+                // A name is found as it stands, whatever a glob makes of it.
+                Test::Name((glob, text)) => glob.is_match(last) || text == last,
+                Test::Path((glob, text)) => glob.is_match(&name) || *text == name,
                 Test::Kind(it) => *it == kind,
             };
             let is_wanted =
                 (least..=most).contains(&entry.depth()) && tests.iter().all(|(test, wanted)| holds(test) == *wanted);
             // A folder on the way may have been exchanged for a symlink during the walk.
-            let found = io.ctx.workspace.below(&at, entry.path());
-            if is_wanted && io.ctx.may_read(&found) && io.ctx.workspace.is_there(&found) {
+            let at = ctx.workspace.below(&at, entry.path());
+            (is_wanted && ctx.may_read(&at) && ctx.workspace.is_there(&at)).then_some(name)
+        };
+        let mut files = 0;
+        for entry in walk(&root).flatten() {
+            if io.ctx.cancel.is_cancelled() {
+                return Err(Fault::Closed);
+            }
+            if let Some(name) = found(&entry) {
+                files += usize::from(!entry.file_type().is_some_and(|it| it.is_dir()));
                 writeln!(io.out, "{}", on_one_line(&name))?;
             }
         }
+        let ignored = walk::ignored(&root, &io.ctx.cancel, files, &|entry| found(entry).is_some());
+        io.say(&ignored_files(ignored.unwrap_or_default(), "listed"));
     }
     io.missed()?;
     Ok(0)

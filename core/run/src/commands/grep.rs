@@ -7,6 +7,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContex
 
 use super::{Builtin, Fault, Flags, Io, Stdin, files, reads};
 use crate::parse::Word;
+use ::files::walk::{self, DirEntry};
 use ::files::workspace::Inside;
 use protocol::error::{Code, Error, Result};
 
@@ -121,6 +122,8 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         };
         several |= is_folder;
         let prefixed = (several || flags.has('H')) && !flags.has('h');
+        let mut searched = 0;
+        let folder = is_folder.then(|| at.clone());
         let files: Box<dyn Iterator<Item = (Inside, String)>> = if is_folder {
             Box::new(files::below(&io.ctx, &at, operands.is_empty()).filter(|(_, shown)| {
                 let name = shown.rsplit('/').next().unwrap_or(shown);
@@ -131,6 +134,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             Box::new(std::iter::once((at, shown)))
         };
         for (file, shown) in files {
+            searched += 1;
             // Files may vanish or change their type during the walk.
             let mut reader = match io.open(&file) {
                 Ok(reader) => reader,
@@ -153,6 +157,17 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
             if found && printer.quiet {
                 return Ok(0);
             }
+        }
+        if let Some(folder) = folder {
+            let ctx = io.ctx.clone();
+            let is_searched = |entry: &DirEntry| {
+                let name = entry.file_name().to_string_lossy();
+                entry.file_type().is_some_and(|it| it.is_file())
+                    && ctx.may_read(&ctx.workspace.below(&folder, entry.path()))
+                    && (includes.is_empty() || includes.iter().any(|glob| glob.is_match(&*name)))
+            };
+            let ignored = walk::ignored(&ctx.workspace.path_of(&folder), &ctx.cancel, searched, &is_searched);
+            io.say(&files::ignored_files(ignored.unwrap_or_default(), "searched"));
         }
     }
     match io.missing.take() {
