@@ -287,7 +287,7 @@ const TOP: &[SettingSpec] = &[
     SettingSpec::new("fallback", "Fallback models", List, NextStart, Default::Empty("none"), "models to ask, in this order, when the model before has not answered"),
     SettingSpec::new("effort", "Effort", Choice(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]), Now, Default::None("the model's own"), "how hard the model thinks").variable("PIXIR_EFFORT"),
     SettingSpec::new("mode", "Mode", Choice(&["read-only", "ask", "auto"]), Now, Default::Text("ask"), "what may run without asking").variable("PIXIR_MODE"),
-    SettingSpec::new("toolset", "Toolset", Choice(&["typed", "run", "both", "none"]), Now, Default::Text("typed"), "the tools that the model gets: typed ones, the run language, both, or none").variable("PIXIR_TOOLSET"),
+    SettingSpec::new("toolset", "Toolset", Choice(&["typed", "run", "both", "none"]), Now, Default::Text("typed"), "the tools of the model: typed ones, the run language, both, or none").variable("PIXIR_TOOLSET"),
     SettingSpec::new("sandbox", "Sandbox", Choice(&["ns", "ll", "none"]), NextStart, Default::None("the strongest here"), "the strongest way to confine programs: namespaces, landlock, none").variable("PIXIR_SANDBOX"),
     SettingSpec::new("environment", "Environment", List, NextStart, Default::Empty("none"), "variables that commands get besides the usual ones"),
     SettingSpec::new("theme", "Theme", Text, Now, Default::Text("auto"), "the colours; auto follows the terminal").variable("PIXIR_THEME"),
