@@ -1,6 +1,5 @@
 //! Events as the updates of the protocol. A Session that is loaded goes through the same functions as one that runs.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +14,6 @@ use pixir_core::event::{
 };
 use pixir_core::history::History;
 use pixir_core::text::clean::{clean, visible};
-use pixir_core::text::encoding::decoded;
 use pixir_core::text::human::next_attempt;
 use pixir_core::{Entry, Fact, Harness, Live};
 use serde_json::{Value, json};
@@ -426,7 +424,7 @@ impl Projection {
         let (before, after) = (bytes(&it.before_blob), bytes(&it.after_blob));
         let text = |bytes: &Option<Vec<u8>>| {
             let bytes = bytes.as_ref().filter(|it| it.len() <= MOST_SIDE)?;
-            decoded(bytes).map(Cow::into_owned).or_else(|| String::from_utf8(bytes.clone()).ok())
+            String::from_utf8(bytes.clone()).ok()
         };
         let path = self.absolute(&it.path);
         let (old, new) = (text(&before), text(&after));

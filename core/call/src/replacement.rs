@@ -10,7 +10,7 @@ use protocol::call_info::CallInfo;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{FileChange, Preview};
 use protocol::remedy::Remedy;
-use text::encoding::{self, Encoding};
+use text::form;
 use text::human::human_size;
 
 /// A file, and the bytes that it will hold.
@@ -43,23 +43,9 @@ impl Replacement {
         let before = ctx.workspace.read_if_there(to.at())?;
         check_seen(ctx, to.at(), before.as_ref())?;
         let (after, notes) = match &before {
-            Some(before) => encoding::kept(&before.bytes, after).map_err(|it| it.error(&to.at().display()))?,
+            Some(before) => form::kept(&before.bytes, after),
             None => (after, Vec::new()),
         };
-        Ok(Replacement::of(would, ctx, to, before, Some(after))?.noting(notes))
-    }
-
-    /// Computes the preview of a whole file with this text in this encoding; changes nothing.
-    ///
-    /// # Errors
-    /// As [`Replacement::preview`]; `INVALID_ARGS` for a character that the encoding does not have.
-    pub fn encoded(would: &str, ctx: &Context, at: Inside, text: &str, encoding: Encoding) -> Result<Replacement> {
-        ctx.workspace.check_writable(&at)?;
-        let to = ctx.workspace.destination(&at)?;
-        let before = ctx.workspace.read_if_there(to.at())?;
-        check_seen(ctx, to.at(), before.as_ref())?;
-        let old = before.as_ref().map(|before| before.bytes.as_slice());
-        let (after, notes) = encoding::converted(old, text, encoding).map_err(|it| it.error(&to.at().display()))?;
         Ok(Replacement::of(would, ctx, to, before, Some(after))?.noting(notes))
     }
 
@@ -333,8 +319,6 @@ pub fn apply(all: Vec<Replacement>, ctx: &Context) -> Result<Applied> {
 
 /// The first line that differs, from 1.
 pub fn first_change(before: &[u8], after: &[u8]) -> usize {
-    let texts = encoding::both(before, after);
-    let (before, after) = texts.as_ref().map_or((before, after), |(old, new)| (old.as_bytes(), new.as_bytes()));
     let same = before.iter().zip(after).take_while(|(old, new)| old == new).count();
     memchr::memchr_iter(b'\n', &after[..same]).count() + 1
 }

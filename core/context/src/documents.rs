@@ -1,7 +1,6 @@
 //! Context documents: what a Session's requests say before the conversation. They are collected once and recorded, so
 //! that every resume sends the same bytes.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -10,7 +9,6 @@ use crate::imports::{self, Import};
 use files::workspace::{Inside, Workspace};
 use protocol::event::{ContextDocument, Surroundings};
 use storage::regular;
-use text::encoding;
 
 /// Context files, in order of preference; the first that exists in a folder is read.
 const CONTEXT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -97,27 +95,20 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// The text of a file, and one byte more than may be sent, so that a cut is noticed.
     fn read(&self, at: &Inside) -> Option<String> {
         let (file, ..) = self.workspace.open_file(at).ok()?;
-        text_of(file)
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
-}
-
-/// The text of a file, and a little more than may be sent, so that a cut is noticed. Characters of UTF-16 have two bytes.
-fn text_of(file: File) -> Option<String> {
-    let mut bytes = Vec::new();
-    file.take(2 * MAX_FILE as u64 + 2).read_to_end(&mut bytes).ok()?;
-    Some(match encoding::legible(&bytes) {
-        (text, None) => text.into_owned(),
-        (text, Some(encoding)) => format!("[decoded from {encoding}]\n{text}"),
-    })
 }
 
 impl Collected {
     /// The user may keep this file anywhere, so a symlink leads where it leads; what it imports lies beneath its folder.
     fn of_user(&mut self, folder: &Path) {
         let path = folder.join(CONTEXT_FILES[0]);
-        let Some(text) = regular::open_to_read(&path).ok().and_then(text_of) else { return };
+        let Ok(text) = regular::read_to_string(&path) else { return };
         let shown = path.display().to_string();
         let prefix = format!("{}/", folder.display());
         match Workspace::open(folder) {

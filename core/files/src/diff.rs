@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use protocol::event::{ChangeKind, Entry, FileChange};
 use storage::blobs::{self, Blobs};
-use text::encoding;
 
 mod across; // blocks of lines that stand in another file now
 mod anchor; // a line that is found again after edits
@@ -18,7 +17,6 @@ mod generated; // files that a program writes, such as lock files
 mod lines; // a text as numbered lines
 mod hunks; // hunks and lines of one file
 mod moved; // blocks of lines that stand elsewhere now
-mod other; // versions in other encodings than UTF-8
 mod rename; // deleted and added files that are one file
 pub(crate) mod shown; // a change for the user who decides about it
 mod start; // the start of a long file's change
@@ -169,14 +167,13 @@ impl Patch {
         let seen = after.map(blobs::name_of);
         let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
         let sizes = (old.len() as u64, new.len() as u64);
-        let Some((old, new)) = encoding::both(old, new) else {
+        let (Some(old), Some(new)) = (text_of(old), text_of(new)) else {
             return Patch { body: Body::Binary(sizes.0, sizes.1), folded: None, seen, is_start: false };
         };
         if old.len().max(new.len()) > MAX_TEXT {
             let body = Body::Nothing("too large to show".to_owned());
             return Patch { body, folded: Some(Folded::Huge), seen, is_start: false };
         }
-        let (old, new) = (&*old, &*new);
         let mut patch = TextPatch::new(old, new);
         patch.find_moves();
         let (added, removed) = patch.counts();

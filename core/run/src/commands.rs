@@ -24,8 +24,6 @@ mod text; // cat, head, tail, echo, true, false
 mod workflow; // workflow
 mod writing; // write, edit
 
-/// How much of a file is read at once, bytes.
-const BUFFER: usize = 64 << 10;
 /// The most bytes of a file or stdin that a command reads into memory.
 const MAX_WHOLE: u64 = 64 << 20;
 /// The most names that one glob may expand to.
@@ -238,7 +236,7 @@ impl Io {
         // A file that is read to its end enters the ReadSet with this content.
         let notes = !is_stdin && self.how == How::Really;
         let seen = notes.then(|| (Box::new(blake3::Hasher::new()), at.clone()));
-        Ok(Box::new(BufReader::with_capacity(BUFFER, Watched { inner, seen, ctx: self.ctx.clone() })))
+        Ok(Box::new(BufReader::with_capacity(64 << 10, Watched { inner, seen, ctx: self.ctx.clone() })))
     }
 
     /// The inputs in order: the named files, or `None` for stdin if no file is named.

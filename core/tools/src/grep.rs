@@ -1,7 +1,7 @@
 //! The tool `grep`: it searches lines by pattern.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,7 +22,6 @@ use files::workspace::Inside;
 use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
 use protocol::tool_spec::ToolSpec;
-use text::encoding::Encoding;
 use text::human::on_one_line;
 
 /// The default limit of matching lines in one result.
@@ -31,8 +30,6 @@ const LIMIT: usize = 200;
 const MAX_LINE: usize = 400;
 /// How much of a long line is shown before its match, bytes.
 const BEFORE: usize = 120;
-/// The start of a file that is read once, for its encoding and for the search, bytes.
-const MAX_START: u64 = 256 << 10;
 /// The longest line that is searched, bytes.
 const MAX_HEAP: usize = 64 << 20;
 
@@ -180,13 +177,7 @@ struct Hunt {
 
 impl Hunt {
     fn searcher(&self) -> Searcher {
-        self.searcher_of(None)
-    }
-
-    /// A searcher that decodes files from this encoding; without one they are UTF-8.
-    fn searcher_of(&self, encoding: Option<grep_searcher::Encoding>) -> Searcher {
         SearcherBuilder::new()
-            .encoding(encoding)
             .line_number(true)
             .binary_detection(BinaryDetection::quit(0))
             .before_context(self.around)
@@ -204,36 +195,12 @@ impl Hunt {
             before: String::new(),
         };
         let mut collector = Collector { matcher: &self.matcher, found };
-        let ended = self.search_decoded(searcher, file, &mut collector);
+        let ended = searcher.search_reader(&self.matcher, file, &mut collector);
         let mut found = collector.found;
         if let Err(e) = ended {
             found.text.push_str(&format!("{shown}: search stopped early: {e}\n"));
         }
         found
-    }
-
-    /// Searches a file as UTF-8, in whichever encoding it is.
-    fn search_decoded(
-        &self,
-        searcher: &mut Searcher,
-        mut file: Bounded<'_>,
-        collector: &mut Collector<'_>,
-    ) -> io::Result<()> {
-        let mut start = Vec::new();
-        file.by_ref().take(MAX_START).read_to_end(&mut start)?;
-        let encoding = if (start.len() as u64) < MAX_START {
-            Encoding::of(&start)
-        } else {
-            let left = file.file.limit();
-            let encoding = Encoding::of_reader(start.as_slice().chain(&mut file))?;
-            file.back_behind_start(left)?;
-            encoding
-        };
-        let all = start.as_slice().chain(file);
-        match encoding.label().and_then(|label| grep_searcher::Encoding::new(label).ok()) {
-            None => searcher.search_reader(&self.matcher, all, collector),
-            label => self.searcher_of(label).search_reader(&self.matcher, all, collector),
-        }
     }
 }
 
@@ -241,15 +208,6 @@ impl Hunt {
 struct Bounded<'a> {
     file: io::Take<std::fs::File>,
     cancel: &'a CancellationToken,
-}
-
-impl Bounded<'_> {
-    /// Continues behind the start that was read, where so many bytes are left.
-    fn back_behind_start(&mut self, left: u64) -> io::Result<()> {
-        self.file.get_mut().seek(SeekFrom::Start(MAX_START))?;
-        self.file.set_limit(left);
-        Ok(())
-    }
 }
 
 impl io::Read for Bounded<'_> {

@@ -97,16 +97,14 @@ pub(super) fn push_news(all: &mut Output, news: News) {
     let News { state, output, more } = news;
     // Binary output must not hide the job's state, so only its size is shown.
     let mut guard = Guard::default();
-    let text = guard.see(&output).into_owned() + &guard.end();
+    guard.see(&output);
     if guard.is_binary(output.len() as u64) {
         let size = human_size(output.len() as u64);
         all.stdout.push(format!("[binary output ({size}), in {}]", state.output_path).as_bytes());
-    } else if let Some(encoding) = guard.encoding() {
-        all.stdout.push(format!("{}\n…[decoded from {encoding}]\n", text.trim_end_matches('\n')).as_bytes());
     } else {
         all.stdout.push(&output);
     }
-    if guard.encoding().is_none() && output.last().is_some_and(|last| *last != b'\n') {
+    if output.last().is_some_and(|last| *last != b'\n') {
         all.stdout.push(b"\n");
     }
     if more > 0 {

@@ -1,6 +1,6 @@
 //! The tool `read`: it reads a file, a page of it, or an image.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ const MAX_SOUGHT: u64 = 512 << 20;
 
 mod page; // a page of a file, read in bounded memory
 
-use page::{Wanted, page_of};
+use page::{Wanted, turn_to};
 
 pub(super) struct Read;
 
@@ -89,13 +89,13 @@ impl Tool for Read {
             };
             // A text file may begin with the magic bytes of an image, so both checks must agree.
             let start = reader.fill_buf().map_err(failed)?;
-            let mut guard = Guard::of_utf8();
+            let mut guard = Guard::default();
             guard.see(start);
             if media_type(start).is_some() && guard.is_binary_file(start.len() as u64) {
                 let (image, told) = look(ctx, &at)?;
                 return Ok(Output { attachments: vec![image], ..Output::text(ctx, &told) });
             }
-            let page = page_of(&mut reader, len, wanted).map_err(failed)?;
+            let page = turn_to(reader.take(len), len, wanted).map_err(failed)?;
             if let Some(hash) = page.whole {
                 ctx.read_set.note(&ctx.workspace, &at, hash);
             }

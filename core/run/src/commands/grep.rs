@@ -5,12 +5,11 @@ use std::io::Write;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 
-use super::{BUFFER, Builtin, Fault, Flags, Io, Stdin, files, reads};
+use super::{Builtin, Fault, Flags, Io, Stdin, files, reads};
 use crate::parse::Word;
 use ::files::walk::{self, DirEntry};
 use ::files::workspace::Inside;
 use protocol::error::{Code, Error, Result};
-use text::encoding::Encoding;
 
 pub(super) const GREP: Builtin = Builtin {
     name: "grep",
@@ -83,18 +82,14 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         before: usize::try_from(flags.number('B')?.unwrap_or(around)).unwrap_or(MOST).min(MOST),
         after: usize::try_from(flags.number('A')?.unwrap_or(around)).unwrap_or(MOST).min(MOST),
     };
-    let searcher_of = |encoding: Option<grep_searcher::Encoding>| -> Searcher {
-        SearcherBuilder::new()
-            .encoding(encoding)
-            .line_number(true)
-            .invert_match(flags.has('v'))
-            .binary_detection(BinaryDetection::none())
-            .before_context(printer.before)
-            .after_context(printer.after)
-            .heap_limit(Some(64 << 20))
-            .build()
-    };
-    let mut searcher = searcher_of(None);
+    let mut searcher = SearcherBuilder::new()
+        .line_number(true)
+        .invert_match(flags.has('v'))
+        .binary_detection(BinaryDetection::none())
+        .before_context(printer.before)
+        .after_context(printer.after)
+        .heap_limit(Some(64 << 20))
+        .build();
     let operands = flags.operands.clone();
     if operands.is_empty() && io.stdin.is_some() && !flags.has('r') {
         let mut reader = io.reader(None)?;
@@ -150,21 +145,14 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                     continue;
                 }
             };
-            let encoding = match reader.fill_buf()? {
-                _ if is_stdin => Encoding::UTF_8,
-                start if start.len() < BUFFER => Encoding::of(start),
-                _ => Encoding::of_reader(io.ctx.workspace.open_file(&file)?.0)?,
-            };
             // A binary file in a folder is skipped, because its lines cannot be read.
-            let is_binary = is_folder && encoding.is_utf8() && memchr::memchr(0, reader.fill_buf()?).is_some();
+            let is_binary = is_folder && memchr::memchr(0, reader.fill_buf()?).is_some();
             if is_binary {
                 continue;
             }
-            let label = encoding.label().and_then(|label| grep_searcher::Encoding::new(label).ok());
-            let mut decoding = label.map(|label| searcher_of(Some(label)));
             let prefix = prefixed.then_some(shown.as_str());
             let mut sink = Lines::new(&printer, &matcher, prefix, &mut io.out);
-            decoding.as_mut().unwrap_or(&mut searcher).search_reader(&matcher, &mut reader, &mut sink)?;
+            searcher.search_reader(&matcher, &mut reader, &mut sink)?;
             found |= sink.finish(&shown, flags.has('L'))? > 0;
             if found && printer.quiet {
                 return Ok(0);

@@ -12,7 +12,7 @@ use files::workspace::Inside;
 use permissions::Touch;
 use protocol::error::{Code, Error, Result};
 use protocol::event::Preview;
-use text::encoding;
+use text::form;
 use tools::edit::{self, Change};
 
 pub(super) const WRITE: Builtin = Builtin {
@@ -62,8 +62,11 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
         let to = io.ctx.workspace.destination(&at)?;
         let before = io.ctx.workspace.read_if_there(to.at())?;
         let (all, notes) = match before.as_ref().filter(|_| flags.has('a')) {
-            Some(before) if flags.has('b') => ([before.bytes.as_slice(), &after].concat(), Vec::new()),
-            Some(before) => encoding::appended(&before.bytes, after).map_err(|it| it.error(&to.at().display()))?,
+            Some(before) => {
+                let (more, notes) =
+                    if flags.has('b') { (after, Vec::new()) } else { form::appended(&before.bytes, after) };
+                ([before.bytes.as_slice(), &more].concat(), notes)
+            }
             None => (after, Vec::new()),
         };
         Replacement::of("write", &io.ctx, to, before, Some(all))?.noting(notes)

@@ -1,19 +1,14 @@
 //! A page of a file: whole lines as far as they fit, or a part of one long line.
 
-use std::io::{Read as _, Seek};
-
 use super::{MAX_COUNTED, MAX_SOUGHT, SAID};
 use call::outcome::Outcome;
 use protocol::error::{Code, Error, Result};
-use text::encoding::Encoding;
 use text::human::human_size;
 use text::long_line::{LONGEST, LeftOut, LongLine};
 use text::media::{Guard, REPLACEMENT};
 
 /// Bytes of a page that are reserved for the mark of a long line.
 const MARK: usize = 64;
-/// The byte order mark of UTF-8, which a page leaves out.
-const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// What the call asks for.
 #[derive(Clone, Copy)]
@@ -39,8 +34,6 @@ pub(super) struct Page {
     total: Option<u64>,
     /// How many bytes were replaced because they are no text.
     replaced: u64,
-    /// What it was decoded from, where that is not plain UTF-8.
-    encoding: Option<Encoding>,
     /// The hash of the file, if all of it was read.
     pub(super) whole: Option<blake3::Hash>,
     pub(super) is_binary: bool,
@@ -65,26 +58,10 @@ struct Turner {
     part: Option<LeftOut>,
 }
 
-/// Reads a page of a file in the encoding that it has.
-pub(super) fn page_of(file: &mut (impl std::io::BufRead + Seek), len: u64, wanted: Wanted) -> std::io::Result<Page> {
-    let page = turn_to(file.by_ref().take(len), len, Guard::of_utf8(), wanted)?;
-    let is_plain = !page.is_binary && page.replaced == 0 && !page.start.starts_with(BOM);
-    if is_plain {
-        return Ok(page);
-    }
-    file.rewind()?;
-    let encoding = Encoding::of_reader(file.by_ref().take(len))?;
-    if !encoding.is_notable() {
-        return Ok(page);
-    }
-    file.rewind()?;
-    turn_to(file.by_ref().take(len), len, Guard::of(encoding), wanted)
-}
-
 /// Reads up to and through a page, one buffer at a time, so memory stays bounded for any file and any line length.
-fn turn_to(mut reader: impl std::io::BufRead, len: u64, mut guard: Guard, wanted: Wanted) -> std::io::Result<Page> {
+pub(super) fn turn_to(mut reader: impl std::io::BufRead, len: u64, wanted: Wanted) -> std::io::Result<Page> {
     let counts = len <= MAX_COUNTED;
-    let (mut hasher, mut read) = (blake3::Hasher::new(), 0_u64);
+    let (mut guard, mut hasher, mut read) = (Guard::default(), blake3::Hasher::new(), 0_u64);
     let before = wanted.column.map_or(0, |column| column.saturating_sub(1));
     let mut turner = Turner {
         wanted,
@@ -101,7 +78,7 @@ fn turn_to(mut reader: impl std::io::BufRead, len: u64, mut guard: Guard, wanted
     loop {
         let chunk = reader.fill_buf()?;
         if chunk.is_empty() {
-            turner.take(&guard.end());
+            turner.take(guard.end());
             ended = true;
             break;
         }
@@ -126,7 +103,6 @@ fn turn_to(mut reader: impl std::io::BufRead, len: u64, mut guard: Guard, wanted
     page.replaced = guard.replaced();
     page.is_binary = guard.is_binary_file(read);
     page.start = guard.start().to_vec();
-    page.encoding = guard.encoding();
     Ok(page)
 }
 
@@ -263,9 +239,6 @@ impl Page {
             .with("input", first));
         }
         let mut notes = Vec::new();
-        if let Some(encoding) = self.encoding {
-            notes.push(format!("…[encoding: {encoding}]"));
-        }
         if self.replaced > 0 && self.text.contains(REPLACEMENT) {
             notes.push(format!("…[bytes of the file that are no text, shown as {REPLACEMENT}: {}]", self.replaced));
         }
@@ -298,8 +271,7 @@ mod tests {
 
     fn page(text: &str, wanted: Wanted) -> Result<String> {
         let len = text.len() as u64;
-        let mut file = BufReader::with_capacity(7, std::io::Cursor::new(text.as_bytes()));
-        page_of(&mut file, len, wanted).expect("memory").told(wanted, len)
+        turn_to(BufReader::with_capacity(7, text.as_bytes()), len, wanted).expect("memory").told(wanted, len)
     }
 
     fn plain(first: u64, limit: u64) -> Wanted {
@@ -355,11 +327,10 @@ mod tests {
         let numbered = Wanted { line_numbers: true, ..plain(2, 2) };
         let page = page("a\nb\nc\nd\n", numbered).expect("a page");
         assert_eq!(page, "     2\tb\n     3\tc\n…[lines 2-3 of 4; next_offset=4]");
-        let bytes = b"gr\xc3\xb6\xc3\x9fer: the caf\xe9 is open\n".as_slice();
-        let page = page_of(&mut std::io::Cursor::new(bytes), bytes.len() as u64, plain(1, PAGE)).expect("memory");
+        let bytes = b"the caf\xe9 is open\n".as_slice();
+        let page = turn_to(BufReader::new(bytes), bytes.len() as u64, plain(1, PAGE)).expect("memory");
         assert!(!page.is_binary);
         let told = page.told(plain(1, PAGE), bytes.len() as u64).expect("a page");
-        let note = "…[bytes of the file that are no text, shown as \u{fffd}: 1]";
-        assert_eq!(told, format!("größer: the caf\u{fffd} is open\n{note}"));
+        assert_eq!(told, "the caf\u{fffd} is open\n…[bytes of the file that are no text, shown as \u{fffd}: 1]");
     }
 }
