@@ -9,17 +9,12 @@ use call::{Registry, Tool};
 use context::roles::{Role, RoleLimits};
 use conversation::history::Settings;
 use protocol::error::{Code, Error, Result};
-use protocol::event::{ContextDocument, Mode, Toolset};
+use protocol::event::{ContextDocument, Toolset};
 use session::Services;
-
-/// The tools that do nothing but change files.
-const CHANGES_FILES: [&str; 3] = ["apply_patch", "edit", "write"];
 
 /// The tools of the registry that the role leaves, and the tool by which the child reports.
 pub(super) fn narrow(role: &Role, schema: Option<&Value>, registry: &Registry) -> Registry {
     let kept = match &role.tools {
-        // Each call of them would be refused. A command may read, so the tools for commands stay.
-        None if role.mode == Some(Mode::ReadOnly) => registry.keeping(|name| !CHANGES_FILES.contains(&name)),
         None => registry.clone(),
         Some(tools) => registry.keeping(|name| tools.iter().any(|it| it == name)),
     };
