@@ -199,7 +199,7 @@ fn a_changed_setting_survives_a_restart_and_is_in_the_file_that_was_chosen() {
     assert_eq!(std::fs::read_to_string(&user).expect("the user's file"), "[screen]\nmotion = false\n");
     leave(&mut terminal);
     terminal.send("/settings toolset\r");
-    terminal.wait_for("the tools that the model gets");
+    terminal.wait_for("the tools of the model");
     // For the project: Ctrl+S goes on from you.
     terminal.send("\x13");
     terminal.wait_for("save for: session you [project]");

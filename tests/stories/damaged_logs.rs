@@ -135,7 +135,7 @@ fn an_unreadable_session_is_still_listed() {
         assert_eq!(resumed.error()["code"], "CORRUPT_LOG_LINE");
         let repair = shell.run(["sessions", "repair", &id, "--json"]);
         assert_eq!(repair.error()["code"], "CORRUPT_LOG_LINE");
-        assert!(repair.error()["remediation"].as_str().expect("a fix").starts_with("pixir sessions delete"));
+        assert!(repair.error()["remediation"].as_str().expect("a fix").contains("pixir sessions delete"));
         done(&shell.run(["sessions", "delete", &id, "--yes", "--json"]));
     }
 }

@@ -463,7 +463,7 @@ fn a_moved_or_imported_session_works_in_its_new_folder() {
     };
     let refused = there(&["resume", &id, "x", "--headless", "--json"]);
     let fix = refused.error()["remediation"].as_str().expect("a fix").to_owned();
-    assert!(fix.starts_with(&format!("pixir sessions move {id}")), "{fix}");
+    assert!(fix.starts_with(&format!("run pixir sessions move {id}")), "{fix}");
     done(&there(&["sessions", "move", &id, "--dry-run", "--json"]));
     assert_eq!(done(&there(&["sessions", "list", "--json"]))["total"], 0);
     done(&there(&["sessions", "move", &id, "--json"]));

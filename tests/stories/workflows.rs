@@ -313,7 +313,7 @@ needs = ["one"]
     assert_eq!(result["code"], "BUDGET_REACHED");
     assert_eq!(result["error"]["message"], "the run reached its budget: it used 8500 tokens");
     let resume = result["resume_command"].as_str().expect("a command");
-    assert_eq!(result["remediation"], format!("{resume}, or more `limits` in an edited graph"));
+    assert_eq!(result["remediation"], format!("run {resume}, or more `limits` in an edited graph"));
 }
 
 /// Broken build: the words of a value are split, or read by a shell or by the template.

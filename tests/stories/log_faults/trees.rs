@@ -37,7 +37,11 @@ fn scene(name: &'static str, graph: Option<&'static str>, steps: Vec<Value>) -> 
 }
 
 fn spawn(task: &str, name: &str, isolation: &str) -> Value {
-    json!({ "name": "spawn_agent", "args": { "task": task, "name": name, "isolation": isolation } })
+    let mut args = json!({ "task": task, "name": name });
+    if isolation != "shared" {
+        args["isolation"] = isolation.into();
+    }
+    json!({ "name": "spawn_agent", "args": args })
 }
 
 /// The answers of an agent that writes one file.
