@@ -135,7 +135,7 @@ fn a_conversation_goes_on_in_a_window_that_the_tools_half_fill() {
     let replies = (0..turns).flat_map(|n| {
         [call("call_1", "read", json!({ "path": "notes.md" })), text(&format!("Answer {n}: **three** lines.\n"))]
     });
-    let server = Server::counting(replies.collect(), 4_096);
+    let server = Server::counting(replies.collect(), 6_144);
     let flags = ["--config", "compaction.summary=pixir", "--base-url", &server.url, "--dialect", "chat"];
     let flags = [flags.as_slice(), &["--model", "other"]].concat();
     let mut terminal = Terminal::start(&shell, &flags, 120, 40);

@@ -85,7 +85,7 @@ pub(super) fn task() -> Task {
                 )]),
             ],
         ],
-        most: [55_700, 18_400],
+        most: [56_500, 18_400],
         check: |shell| assert!(shell.read("humane/number.py").contains("if value >= power:"), "it is fixed"),
     }
 }

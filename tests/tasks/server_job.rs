@@ -72,7 +72,7 @@ pub(super) fn task() -> Task {
                 )]),
             ],
         ],
-        most: [55_800, 17_900],
+        most: [56_700, 17_900],
         check: |shell| assert!(shell.read("server.py").contains("'/health'"), "it is fixed"),
     }
 }

@@ -143,7 +143,7 @@ fn variables(ran: &Ran, exit: i32, printed: &str, lower: &str, withheld: &[Strin
 fn proxy(exit: i32, lower: &str, ctx: &Context) -> Option<String> {
     let named = ctx.environment.iter().find(|(name, value)| PROXIES.contains(&name.as_str()) && !value.is_empty());
     let (name, value) = named?;
-    // A password in it is no matter of the model.
+    // The model needs no password that is in it.
     let address = value.split("://").last().unwrap_or(value);
     let host = address.rsplit('@').next().unwrap_or(address).trim_end_matches('/').to_lowercase();
     let (machine, port) = host.rsplit_once(':').unwrap_or((&host, ""));

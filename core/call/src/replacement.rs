@@ -227,11 +227,13 @@ pub fn of_change(it: Shown) -> Preview {
 fn check_seen(ctx: &Context, at: &Inside, before: Option<&Contents>) -> Result<()> {
     let is_text =
         |it: &&Contents| !it.bytes.is_empty() && std::str::from_utf8(&it.bytes).is_ok_and(|text| !text.contains('\0'));
-    // Outside a Session nothing is remembered of what was read.
+    // Outside a Session nothing is remembered of what was read, and the rules are those of the workspace.
+    let root = ctx.workspace.root();
     if ctx.jobs.is_none()
+        || !root.join(at.as_path()).starts_with(root)
         || before.filter(is_text).is_none()
         || ctx.read_set.knows(&ctx.workspace, at)
-        || !is_ignored(ctx.workspace.root(), at.as_path())
+        || !is_ignored(root, at.as_path())
     {
         return Ok(());
     }

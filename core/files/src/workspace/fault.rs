@@ -61,7 +61,7 @@ impl Workspace {
             return (Some(message), format!("the same spelling, or in bash $'{bytes}'"));
         }
         let texts: Vec<&str> = listed.iter().filter_map(|it| it.to_str()).collect();
-        let near = protocol::error::nearest(&name.to_string_lossy(), texts.into_iter());
+        let near = protocol::error::nearest(&name.to_string_lossy(), texts);
         let fix = match near {
             Some(near) => format!("{} (did you mean that?)", parent.join(near).display()),
             None => "find or ls to see which files exist".to_owned(),

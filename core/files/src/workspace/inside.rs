@@ -48,7 +48,7 @@ impl Inside {
         if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path }
     }
 
-    /// The absolute path, if it lies outside of what tools may write and is no saved output.
+    /// The absolute path, if it lies outside of what tools may write and of the saved outputs.
     pub fn outside(&self) -> Option<&Path> {
         (self.base == Base::Outside).then_some(self.path.as_path())
     }
