@@ -50,13 +50,13 @@ fn end(child: &mut Child, signal: Signal) -> (Option<i32>, Duration) {
 #[test]
 fn a_signal_ends_a_run_whose_reader_takes_nothing() {
     let graph = "version = 1\nname = \"flow\"\n[[steps]]\nid = \"one\"\nkind = \"agent\"\ntask = \"Do A\"\n";
-    let cases: [(&str, &[&str]); 6] = [
+    // The document of a workflow has no texts of its agents, so it fills no pipe.
+    let cases: [(&str, &[&str]); 5] = [
         ("a host", &["--headless", "--input", "jsonl"]),
         ("lines of events", &["--headless", "--format", "jsonl", "go"]),
         ("one document", &["--headless", "--json", "go"]),
         ("plain text", &["--headless", "go"]),
         ("events of a workflow", &["workflow", "run", "flow.toml", "--format", "jsonl"]),
-        ("a document of a workflow", &["workflow", "run", "flow.toml", "--json"]),
     ];
     let (mut tried, mut longest) = (0, Duration::ZERO);
     for (what, args) in cases {
