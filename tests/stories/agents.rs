@@ -218,7 +218,7 @@ fn a_child_starts_no_agents_of_its_own_and_a_role_that_is_unknown_is_named() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let logs = logs(&shell);
     assert_eq!(logs.len(), 2);
-    assert!(results(&logs[1])[0].contains("there is no tool `spawn_agent`"), "{:?}", results(&logs[1]));
+    assert!(results(&logs[1])[0].contains("the tool `spawn_agent` is not offered"), "{:?}", results(&logs[1]));
     assert!(results(&logs[0])[1].contains("there is no role `explorr`"), "{:?}", results(&logs[0]));
 }
 

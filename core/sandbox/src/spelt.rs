@@ -1,4 +1,4 @@
-//! Paths in a plan: as text, or byte by byte where they are no UTF-8.
+//! Paths in a plan: as text, or byte by byte where they are not UTF-8.
 
 use std::ffi::OsString;
 use std::fmt;

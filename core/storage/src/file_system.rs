@@ -103,7 +103,7 @@ mod tests {
             let mut words = line.split(' ').skip(1);
             let (Some(point), Some(kind)) = (words.next(), words.next()) else { continue };
             // What is mounted over a point hides what was there.
-            let is_last = mounts.lines().filter(|it| it.split(' ').nth(1) == Some(point)).next_back() == Some(line);
+            let is_last = mounts.lines().rfind(|it| it.split(' ').nth(1) == Some(point)) == Some(line);
             let is_of_kernel = OF_KERNEL.iter().any(|(_, name)| *name == kind);
             if !is_last || Path::new(point).symlink_metadata().is_err() || !(is_of_kernel || of_users.contains(&kind)) {
                 continue;

@@ -178,7 +178,9 @@ fn no_end_of_an_agent_makes_a_run_better_than_it_is() {
     let fault = |code: &str| of(json!({ "error": { "code": code, "message": "broken" } }));
     let looks = || of(json!({ "calls": [{ "name": "find", "args": { "pattern": "*" } }] }));
     let much = json!({ "input": 40_000, "output": 10_000, "cached": 0 });
-    let cases: Vec<(&str, Value, Vec<Value>, Vec<Value>, &[&str], &str)> = vec![
+    /// A name, more arguments of the call, the answers of the agent and of others, flags, and the status.
+    type Case<'a> = (&'a str, Value, Vec<Value>, Vec<Value>, &'a [&'a str], &'a str);
+    let cases: Vec<Case<'_>> = vec![
         ("the server refuses", json!({}), vec![fault("PROVIDER_HTTP_ERROR")], vec![], &[], "failed"),
         ("the server is down", json!({}), vec![fault("PROVIDER_UNAVAILABLE")], vec![], &["--patience", "0"], "failed"),
         ("too many requests", json!({}), vec![fault("RATE_LIMITED")], vec![], &["--patience", "0"], "failed"),

@@ -220,7 +220,9 @@ fn no_end_of_a_step_makes_a_run_better_than_it_is() {
         json!({ "of": "Task two", "error": { "code": "INVALID_RESPONSE", "message": "broken" } }),
         of(json!({ "text": "It is done." })),
     ];
-    let cases: Vec<(&str, String, Vec<Value>, &[&str], i32)> = vec![
+    /// A name, the graph, the answers, flags, and the exit code.
+    type Case<'a> = (&'a str, String, Vec<Value>, &'a [&'a str], i32);
+    let cases: Vec<Case<'_>> = vec![
         ("the server refuses", agent.to_owned(), fault("PROVIDER_HTTP_ERROR"), &[], 1),
         ("the server is down", agent.to_owned(), fault("PROVIDER_UNAVAILABLE"), &["--patience", "0"], 1),
         ("too many requests", agent.to_owned(), fault("RATE_LIMITED"), &["--patience", "0"], 1),
