@@ -571,7 +571,7 @@ mod tests {
             assert!(help.contains("Usage:") && help.contains("Example:"), "{help}");
             assert!(it.example.contains(it.name), "{}: {}", it.name, it.example);
             assert!(super::super::parse(it.example).is_ok(), "{}", it.example);
-            assert!(it.about.len() <= 170 && !it.about.ends_with('.'), "{}", it.about);
+            assert!(it.about.len() <= 260 && !it.about.ends_with('.'), "{}", it.about);
             // The usage line names every subcommand.
             for (name, _) in it.subcommands {
                 assert!(it.usage_line().contains(name));
