@@ -91,7 +91,7 @@ const OF_KERNEL: [(u32, &str); 36] = [
 mod tests {
     use super::*;
 
-    /// Broken build: a magic number is misspelt. Each file system that this machine has mounted stands in one of both lists.
+    /// Broken build: a magic number is misspelt. Each file system that this machine has mounted is in one of both lists.
     #[test]
     fn the_file_systems_of_this_machine_are_told_apart() {
         assert_eq!(without_files_at(Path::new("/proc")), Some("proc"));

@@ -149,7 +149,7 @@ impl Index {
             return near.into_iter().map(str::to_owned).collect();
         }
         let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
-        // Each letter stands for itself: names have `!`, `^` and `$` in them.
+        // Each letter means itself: names have `!`, `^` and `$` in them.
         let pattern = Pattern::new(letters, CaseMatching::Smart, Normalization::Smart, AtomKind::Fuzzy);
         let mut buffer = Vec::new();
         let mut found: Vec<(u32, usize, &str)> = self
