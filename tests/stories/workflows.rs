@@ -526,7 +526,7 @@ writes = ["docs/*.md", "src/**"]
     let read: Vec<String> =
         faults.iter().map(|it| format!("{} {} {}", it["line"], text(&it["at"]), text(&it["message"]))).collect();
     for wanted in [
-        "4 output `steps.gone.output`: there is no step `gone`",
+        "4 output `steps.gone.output`: the graph has no step `gone`",
         "7 steps.use.use in `inner`: line 4, steps.x.argv",
         "7 steps.use.use in `inner`: line 6",
         "16 steps.rust.schema.properties.n.type there is no type `strng`",
@@ -621,9 +621,12 @@ fn a_user_and_a_model_read_every_fault_of_what_they_wrote() {
     let path = file(&shell, flow).display().to_string();
     let ran = shell.run(["workflow", "run", &path, "-p", "c=z", "-p", "x=1"]);
     assert_eq!(ran.code, 10, "{ran:?}");
-    for part in
-        ["there is no parameter `x`", "`n` is missing", "`z` is none of: a, b", "-p NAME=VALUE gives one its value"]
-    {
+    for part in [
+        "the graph has no parameter `x`",
+        "`n` is missing",
+        "`z` is none of: a, b",
+        "-p NAME=VALUE gives one its value",
+    ] {
         assert!(ran.stderr.contains(part), "{part}: {ran:?}");
     }
     let graph = json!({ "version": 1, "steps": [
@@ -636,7 +639,7 @@ fn a_user_and_a_model_read_every_fault_of_what_they_wrote() {
     let ran = shell.run(args.chain(model.iter().map(String::as_str)));
     let log = shell.logs().iter().flat_map(|path| entries(path)).find(|it| it["type"] == "tool_result");
     let read = log.expect("a result")["data"]["output"].to_string();
-    for part in ["there is no step `tow`", "Use: two", "there is no role `explorr`"] {
+    for part in ["the graph has no step `tow`", "Use: two", "there is no role `explorr`"] {
         assert!(read.contains(part), "{part}: {read}: {ran:?}");
     }
 }

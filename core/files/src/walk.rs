@@ -48,7 +48,7 @@ fn visit<'a>(
     });
 }
 
-/// The most entries that are looked at to count what is ignored. The user waits for the count.
+/// The most entries that a count of ignored files reads: the user waits for it.
 const MOST_COUNTED: usize = 100_000;
 
 /// Visits each file below a folder, also ignored ones.

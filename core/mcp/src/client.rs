@@ -92,7 +92,7 @@ pub(super) enum Fault {
         /// The connection stood, so a request may have taken effect.
         was_connected: bool,
     },
-    /// The server answered with a status of HTTP that is no success.
+    /// The server answered with an HTTP status other than success.
     Status {
         status: u16,
         /// The status in words, and the beginning of the body.

@@ -98,7 +98,7 @@ impl Check<'_> {
                         self.fault(
                             step,
                             if step.needs.iter().any(|it| it == id) { "needs" } else { "each" },
-                            format!("there is no step `{}`", id.escape_debug()),
+                            format!("the graph has no step `{}`", id.escape_debug()),
                             fix,
                         );
                     }
@@ -198,7 +198,7 @@ impl Check<'_> {
                         true => format!("declare it, as [params.{name}]"),
                         false => one_of(&known, name),
                     };
-                    push(format!("`{path}`: there is no parameter `{name}`"), fix);
+                    push(format!("`{path}`: the graph has no parameter `{name}`"), fix);
                 }
             }
             "item" if step.each.is_none() => {
@@ -221,7 +221,7 @@ impl Check<'_> {
                 match self.steps.iter().position(|it| it.id == id) {
                     None if self.unread.contains(id) => {}
                     None => {
-                        push(format!("`{path}`: there is no step `{id}`"), one_of(&others, id));
+                        push(format!("`{path}`: the graph has no step `{id}`"), one_of(&others, id));
                     }
                     Some(of) if before.is_some_and(|before| !before.contains(&of)) => {
                         let fix = format!("needs = [\"{id}\"]");

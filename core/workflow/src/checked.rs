@@ -168,7 +168,7 @@ impl Checked {
                 None if self.graph.params.is_empty() => "no parameter: it has none".to_owned(),
                 None => format!("one of: {}", known().collect::<Vec<_>>().join(", ")),
             };
-            let message = format!("there is no parameter `{}`", name.escape_debug());
+            let message = format!("the graph has no parameter `{}`", name.escape_debug());
             faults.push(Fault::new(0, format!("params.{name}"), message, fix));
         }
         let mut all = self.inner_params.clone();

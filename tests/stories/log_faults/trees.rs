@@ -10,7 +10,7 @@ use super::failing_disk;
 use crate::editor::{Editor, able};
 use crate::lines::Lines;
 use crate::pty::Terminal;
-use crate::shell::{Shell, figures, ran, run_within, skip};
+use crate::shell::{Shell, figures, is_running, mark, ran, run_within, skip};
 use crate::stories::mcp::Scripted;
 use crate::tier;
 use crate::wait;
@@ -325,4 +325,37 @@ fn a_client_and_a_host_get_their_answer() {
             drop(shell);
         }
     }
+}
+
+/// The fault comes while an agent runs a command: another one is stopped, and its end cannot be recorded.
+///
+/// Broken build: after a fault of its Log, a Session leaves the commands of its agents behind.
+#[test]
+fn what_an_agent_runs_ends_with_a_tree_whose_log_fails() {
+    let tools = tempfile::tempdir().expect("a folder");
+    let Some(shim) = failing_disk(tools.path()) else { return skip("a C compiler for the disk is missing") };
+    let sleeping = mark();
+    let sleep = json!({ "name": "bash", "args": { "command": format!("touch here; sleep {sleeping}") } });
+    let steps = json!({ "steps": [
+        { "calls": [spawn("Do A", "a", "shared"), spawn("Do B", "b", "shared")] },
+        { "of": "Do A", "calls": [sleep] },
+        { "of": "Do B", "text": "I look.", "hang": true },
+        { "text": "Done." },
+    ] });
+    let shell = Shell::new(&[]);
+    let script = shell.aside("script.json", &steps.to_string());
+    let hit = shell.home().with_file_name("hit");
+    let mut command = shell.command(["--headless", "--input", "jsonl", "--write", "--toolset", "typed", "--provider"]);
+    command.arg(format!("script:{}", script.display()));
+    // The file appears once the command runs, and every write fails from then on.
+    let here = shell.workspace().join("here");
+    let fault = Fault { call: "write", at: 1, is_lasting: true, error: ERRORS[2] };
+    command.envs(fault.environment(&shim, &hit)).env("FROM", &here);
+    let mut host = Lines::of(command);
+    host.raw(json!({ "id": "1", "type": "prompt", "text": "go" }).to_string());
+    wait::until("the command runs", || here.exists() && is_running(&sleeping));
+    host.raw(json!({ "id": "2", "type": "stop_agents", "path": ["b"] }).to_string());
+    host.until(0, |line| line.to_string().contains("Disk quota exceeded"));
+    wait::until("no command is left", || !is_running(&sleeping));
+    host.close();
 }

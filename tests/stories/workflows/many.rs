@@ -214,7 +214,7 @@ fn the_workflows_that_pixir_has_do_what_they_say() {
         &answers,
         &["-p", "fault=the sum is wrong", "-p", "program=grep", "-p", "argument=2 + 2 = 4", "-p", "file=sum.txt"],
     );
-    assert_eq!(ran.code, 10, "there is no parameter `file`: {ran:?}");
+    assert_eq!(ran.code, 10, "the graph has no parameter `file`: {ran:?}");
     shell.write("check.sh", "#!/bin/sh\ngrep -q '2 + 2 = 4' sum.txt\n");
     let ran = go(
         &shell,

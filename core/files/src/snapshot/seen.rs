@@ -277,7 +277,8 @@ fn is_gone(root: &Path, path: &Path) -> bool {
 }
 
 /// Whether a path that a walk found lies in the workspace: a folder on the way may have been exchanged for a symlink
-/// during the walk. A name that is no text is only counted. What pixir itself writes does not count as a change of a command.
+/// during the walk. A file whose name is not UTF-8 is counted, and its change
+/// cannot be undone. What pixir itself writes does not count as a change of a command.
 fn is_inside(workspace: &Workspace, path: &Path) -> bool {
     !workspace.is_own(path)
         && path.to_str().is_none_or(|path| workspace.locate(path).is_ok_and(|at| workspace.is_there(&at)))
