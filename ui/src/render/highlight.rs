@@ -7,8 +7,9 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Sender, TryRecvError, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use ratatui::style::Color;
@@ -20,8 +21,10 @@ use crate::theme::Theme;
 const MAX_LINE: usize = 4_000;
 /// Longer texts get no colours, in bytes.
 const MAX_TEXT: usize = 400_000;
-/// The most coloured texts in the cache.
+/// The coloured texts in the cache before those that are not laid out any more leave it.
 const MAX_CACHED: usize = 256;
+/// The longest that a screen waits for colours while more of them are computed. Each arrival lays the screen out anew.
+const GATHERED: Duration = Duration::from_millis(50);
 /// The most texts with saved parser states, and the most states of each.
 const MAX_FAMILIES: usize = 64;
 const MAX_CHECKPOINTS: usize = 400;
@@ -63,7 +66,39 @@ enum Known {
     Awaited,
     /// The language has no syntax.
     Colourless,
-    Coloured(Coloured),
+    Coloured {
+        lines: Coloured,
+        /// A layout has asked for it since texts last left the cache.
+        is_used: bool,
+    },
+}
+
+/// Texts with their colours, by a hash of the text.
+struct Cache {
+    of: HashMap<u64, Known>,
+    /// The number of texts at which those leave that no layout asks for.
+    room: usize,
+}
+
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache { of: HashMap::new(), room: MAX_CACHED }
+    }
+}
+
+impl Cache {
+    fn insert(&mut self, key: u64, known: Known) {
+        if self.of.len() >= self.room {
+            // Texts without colours stay, so that no request is sent twice, and those of the last layout, however many they
+            // are: a layout that pushes its own texts out is never complete.
+            self.of.retain(|_, known| match known {
+                Known::Coloured { is_used, .. } => std::mem::take(is_used),
+                Known::Awaited | Known::Colourless => true,
+            });
+            self.room = MAX_CACHED.max(2 * self.of.len());
+        }
+        self.of.insert(key, known);
+    }
 }
 
 /// The coloured lines of a code that grows, or has just stopped to grow.
@@ -82,7 +117,7 @@ const MAX_GROWING: usize = 8;
 /// The cache of coloured texts, and the worker that fills it.
 #[derive(Clone)]
 pub(crate) struct Highlighter {
-    cache: Arc<Mutex<HashMap<u64, Known>>>,
+    cache: Arc<Mutex<Cache>>,
     growing: Arc<Mutex<VecDeque<Growing>>>,
     /// Some text was laid out without all of its colours since the caller last asked.
     was_short: Arc<AtomicBool>,
@@ -143,7 +178,7 @@ impl Highlighter {
     /// Colours of a whole text are on their way: requested, or here and not laid out yet.
     pub(crate) fn is_awaited(&self) -> bool {
         let is_working = self.worker.lock().is_some();
-        let is_open = self.cache.lock().values().any(|it| matches!(it, Known::Awaited));
+        let is_open = self.cache.lock().of.values().any(|it| matches!(it, Known::Awaited));
         is_working && is_open || self.has_whole.load(Ordering::Relaxed)
     }
 
@@ -201,8 +236,11 @@ impl Highlighter {
         }
         let key = hash(&(language, before, code));
         let mut cache = self.cache.lock();
-        match cache.get(&key) {
-            Some(Known::Coloured(colours)) => return Some(Arc::clone(colours)),
+        match cache.of.get_mut(&key) {
+            Some(Known::Coloured { lines, is_used }) => {
+                *is_used = true;
+                return Some(Arc::clone(lines));
+            }
             Some(Known::Colourless) => return None,
             Some(Known::Awaited) => {
                 self.was_short.store(true, Ordering::Relaxed);
@@ -210,13 +248,9 @@ impl Highlighter {
             }
             None => {}
         }
-        if cache.len() >= MAX_CACHED {
-            // Entries without colours stay, so that no request is sent twice.
-            cache.retain(|_, known| !matches!(known, Known::Coloured(_)));
-        }
         let grown = self.grown(language, before, code);
         if let Some((lines, true)) = grown {
-            cache.insert(key, Known::Coloured(Arc::clone(&lines)));
+            cache.insert(key, Known::Coloured { lines: Arc::clone(&lines), is_used: true });
             return Some(lines);
         }
         cache.insert(key, Known::Awaited);
@@ -241,12 +275,34 @@ impl Highlighter {
         let spawned = thread::Builder::new().name("highlight".into()).spawn(move || {
             let syntaxes = two_face::syntax::extra_newlines();
             let mut checkpoints = Checkpoints::default();
-            for request in requests {
+            let mut told = Instant::now();
+            // The colours that have arrived and are not laid out yet.
+            let mut is_new = false;
+            loop {
+                if is_new && told.elapsed() >= GATHERED {
+                    (is_new, told) = (false, Instant::now());
+                    ready();
+                }
+                let request = match requests.try_recv() {
+                    Ok(request) => request,
+                    Err(TryRecvError::Empty) => {
+                        if std::mem::take(&mut is_new) {
+                            told = Instant::now();
+                            ready();
+                        }
+                        let Ok(request) = requests.recv() else { return };
+                        request
+                    }
+                    Err(TryRecvError::Disconnected) => return,
+                };
                 let colours = colour(&syntaxes, &mut checkpoints, &request);
                 match request.of {
                     Of::Whole => {
-                        let known = colours.map_or(Known::Colourless, |it| Known::Coloured(Arc::new(it)));
-                        cache.lock().insert(request.key, known);
+                        let known = match colours {
+                            Some(lines) => Known::Coloured { lines: Arc::new(lines), is_used: false },
+                            None => Known::Colourless,
+                        };
+                        cache.lock().of.insert(request.key, known);
                         has_whole.store(true, Ordering::Relaxed);
                     }
                     Of::Growing(from) => {
@@ -264,7 +320,7 @@ impl Highlighter {
                         }
                     }
                 }
-                ready();
+                is_new = true;
             }
         });
         if let Err(e) = spawned {
@@ -442,6 +498,31 @@ mod tests {
         assert!(!highlighter.take_short());
         let fresh = Highlighter::new(|| ());
         assert!(fresh.colours("rust", "", code).is_none() && fresh.take_short());
+    }
+
+    /// Broken build: the cache makes room by what the screen shows, so the screen is laid out for ever (ce783d9e).
+    #[test]
+    fn a_layout_of_more_texts_than_the_cache_has_room_for_comes_to_its_end() {
+        let (done, arrived) = channel();
+        let highlighter = Highlighter::new(move || {
+            let _ = done.send(());
+        });
+        let texts: Vec<String> = (0..4 * MAX_CACHED).map(|n| format!("let x = {n};\n")).collect();
+        let lay_out = || texts.iter().filter(|it| highlighter.colours("rust", "", it).is_none()).count();
+        let mut layouts = 1;
+        while lay_out() > 0 {
+            assert!(layouts < 2 * texts.len(), "it is laid out for ever");
+            arrived.recv_timeout(Duration::from_secs(30)).expect("the worker answers");
+            layouts += 1;
+        }
+        // Another screen takes the place of this one.
+        for n in 0..8 * MAX_CACHED {
+            highlighter.colours("rust", "", &format!("let y = {n};\n"));
+            while highlighter.is_awaited() {
+                highlighter.take_whole();
+            }
+        }
+        assert!(highlighter.cache.lock().of.len() <= 4 * MAX_CACHED, "what is not shown leaves");
     }
 
     #[test]

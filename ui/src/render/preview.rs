@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 
 use super::context::RenderContext;
 use super::diff;
-use super::text::{lines_of, visible, wrap_lines};
+use super::text::{visible, wrap_lines};
 
 /// Diffs of so many lines together need no list of the files before them.
 const SHORT: usize = 16;
@@ -35,18 +35,19 @@ pub(crate) fn changed_lines(preview: &Preview) -> (u64, u64) {
 }
 
 /// The lines of a preview: the target in full, then the diff; for several steps also their list. The target is left out
-/// where `is_titled` says that the title has it.
+/// where `is_titled` says that the title has it. Of each diff, only about the first `coloured` rows get syntax colours.
 pub(crate) fn card(
     preview: &Preview,
     context: &RenderContext<'_>,
     unchanged: Unchanged,
     is_titled: bool,
+    coloured: usize,
 ) -> Vec<Line<'static>> {
     let (columns, theme) = (context.columns, context.theme);
     // A return within the text of a preview is part of the change.
     let of_diff = |text: &str| {
         let text = text.replace("\r\n", "\\r\n");
-        lines_of(diff::first_rows(&nearer(&text, unchanged), context, usize::MAX).0)
+        diff::lines_coloured_first(&nearer(&text, unchanged), context, coloured)
     };
     let mut lines = if is_titled {
         Vec::new()

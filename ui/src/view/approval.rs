@@ -17,6 +17,8 @@ use crate::theme::Theme;
 /// With fewer rows or columns, the card has no frame on the right and no reason.
 const ROOMY: (usize, usize) = (7, 56);
 
+/// More rows than a card has on any screen.
+const TALLEST: usize = 200;
 /// With at least this many rows, the card has a blank one above the answers.
 const AIRY: usize = 14;
 
@@ -64,7 +66,8 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
     for (unchanged, cache) in [Unchanged::All, Unchanged::Some, Unchanged::None].into_iter().zip(&mut pending.preview) {
         let key = LayoutKey { columns: inside, generation: state.look.generation };
         let lines = cache.lines(key, |columns| {
-            preview::card(&it.preview, &RenderContext::new(theme, highlighter, columns), unchanged, title.is_whole)
+            let context = RenderContext::new(theme, highlighter, columns);
+            preview::card(&it.preview, &context, unchanged, title.is_whole, TALLEST)
         });
         all = lines.len();
         if all <= room {
