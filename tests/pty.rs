@@ -294,6 +294,14 @@ impl Terminal {
         self.wait(what, |it| it.is_whole() && holds(&it.parser.screen().contents()));
     }
 
+    /// Waits until `holds` is true for the rows of the screen, also where a row that was too long for it ran on into the next.
+    pub(crate) fn wait_that_rows(&self, what: &str, holds: impl Fn(&[String]) -> bool) {
+        self.wait(what, |it| {
+            let screen = it.parser.screen();
+            it.is_whole() && holds(&screen.rows(0, screen.size().1.get()).collect::<Vec<_>>())
+        });
+    }
+
     /// Waits until the cursor is on a row with this text.
     pub(crate) fn wait_for_cursor_on(&self, text: &str) -> String {
         self.wait(&format!("the cursor on {text:?}"), |it| {

@@ -6,9 +6,9 @@ use crate::pty::Terminal;
 use crate::shell::Shell;
 
 /// Whether the frame of the composer ends in this column, and the status line is in this row.
-fn is_drawn(screen: &str, (columns, rows): (u16, u16)) -> bool {
-    let ends_there = |line: &str| line.ends_with('╮') && line.chars().count() == usize::from(columns);
-    screen.lines().any(ends_there) && screen.lines().count() == usize::from(rows)
+fn is_drawn(rows: &[String], (columns, last): (u16, u16)) -> bool {
+    let ends_there = |row: &String| row.ends_with('╮') && row.chars().count() == usize::from(columns);
+    rows.iter().any(ends_there) && rows.iter().rposition(|row| !row.is_empty()) == Some(usize::from(last) - 1)
 }
 
 /// Broken builds: ce783d9e draws nothing for ever at 0x0, 0x24 and 80x0; one that takes the guess for the size after the
@@ -37,9 +37,9 @@ fn a_terminal_without_a_size_is_drawn_and_the_next_size_corrects_it() {
         let shell = Shell::new(&[]);
         let terminal = Terminal::unknown(&shell, environment, known, (120, 50), report);
         let what = format!("{known:?} {environment:?} {report:?}");
-        terminal.wait_that(&format!("{what} is drawn as {drawn:?}"), |screen| is_drawn(screen, drawn));
+        terminal.wait_that_rows(&format!("{what} is drawn as {drawn:?}"), |rows| is_drawn(rows, drawn));
         terminal.resize(60, 20);
-        terminal.wait_that(&format!("{what}: the next size counts"), |screen| is_drawn(screen, (60, 20)));
+        terminal.wait_that_rows(&format!("{what}: the next size counts"), |rows| is_drawn(rows, (60, 20)));
         terminal.signal(Signal::TERM);
         terminal.end().assert_settings_restored();
     }
@@ -50,7 +50,7 @@ fn a_terminal_without_a_size_is_drawn_and_the_next_size_corrects_it() {
 fn a_terminal_with_a_size_is_not_asked_for_it() {
     let shell = Shell::new(&[]);
     let terminal = Terminal::start(&shell, &[], 80, 24);
-    terminal.wait_that("it is drawn", |screen| is_drawn(screen, (80, 24)));
+    terminal.wait_that_rows("it is drawn", |rows| is_drawn(rows, (80, 24)));
     assert!(!String::from_utf8_lossy(&terminal.bytes()).contains("\x1b[18t"));
     terminal.signal(Signal::TERM);
     terminal.end().assert_settings_restored();

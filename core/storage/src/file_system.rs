@@ -22,9 +22,9 @@ pub fn without_files_at(path: &Path) -> Option<&'static str> {
 pub struct Devices(Mutex<BTreeMap<u64, bool>>);
 
 impl Devices {
-    /// Whether the file system of this folder, which is on this device, holds files of a user.
-    pub fn hold_files(&self, device: u64, folder: impl FnOnce() -> Option<&'static str>) -> bool {
-        *self.0.lock().entry(device).or_insert_with(|| folder().is_none())
+    /// Whether the file system of this path, which is on this device, holds files of a user.
+    pub fn hold_files(&self, device: u64, path: impl FnOnce() -> Option<&'static str>) -> bool {
+        *self.0.lock().entry(device).or_insert_with(|| path().is_none())
     }
 }
 

@@ -15,6 +15,7 @@ use crate::changes;
 use crate::workspace::Workspace;
 use protocol::event::{ChangeKind, FileChange};
 use storage::blobs::Blobs;
+use storage::file_system::{Devices, without_files_at};
 
 #[derive(Debug, Default)]
 pub(super) struct Seen {
@@ -24,7 +25,7 @@ pub(super) struct Seen {
     cut: bool,
     /// When the workspace was last read.
     looked: Option<SystemTime>,
-    /// Paths of symlinks, sockets and other special files.
+    /// Paths of symlinks, sockets, files of the kernel and other special files.
     others: HashSet<PathBuf>,
     /// The ignore rules then.
     rules: Rules,
@@ -277,8 +278,7 @@ fn is_gone(root: &Path, path: &Path) -> bool {
 }
 
 /// Whether a path that a walk found lies in the workspace: a folder on the way may have been exchanged for a symlink
-/// during the walk. A file whose name is not UTF-8 is counted, and its change
-/// cannot be undone. What pixir itself writes does not count as a change of a command.
+/// during the walk. A file whose name is not UTF-8 is counted, and its change cannot be undone. What pixir itself writes does not count as a change of a command.
 fn is_inside(workspace: &Workspace, path: &Path) -> bool {
     !workspace.is_own(path)
         && path.to_str().is_none_or(|path| workspace.locate(path).is_ok_and(|at| workspace.is_there(&at)))
@@ -305,6 +305,7 @@ impl Listed {
     fn add<'a>(&mut self, root: &Path, paths: impl Iterator<Item = &'a PathBuf>) {
         for path in paths {
             if !self.files.contains_key(path)
+                && !self.others.contains(path)
                 && !is_gone(root, path)
                 && let Some(file) = stat(root, path)
             {
@@ -327,6 +328,7 @@ impl Listed {
 pub(super) fn list(root: &Path, most: usize, rules: Option<Arc<Matcher>>) -> Listed {
     let now = SystemTime::now();
     let mut listed = Listed::default();
+    let devices = Devices::default();
     let walk = match rules {
         None => crate::walk::walk(root),
         Some(rules) => crate::walk::walk_by(root, rules),
@@ -341,6 +343,11 @@ pub(super) fn list(root: &Path, most: usize, rules: Option<Arc<Matcher>>) -> Lis
                 break;
             }
             let Ok(metadata) = entry.metadata() else { continue };
+            // The kernel gives its own files the time at which it last made up their metadata.
+            if !devices.hold_files(metadata.dev(), || without_files_at(entry.path())) {
+                listed.others.insert(path.to_owned());
+                continue;
+            }
             listed.files.insert(path.to_owned(), seen(&metadata, now));
         } else {
             listed.others.insert(path.to_owned());
