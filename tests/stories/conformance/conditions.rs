@@ -431,10 +431,15 @@ fn as_jsonl(fixture: &Fixture, it: &Definition, row: &Row) -> Option<Result<(), 
     Some(check())
 }
 
+/// Whether a command prints rows as it is called here: `pixir trust` does with `--list` only.
+fn prints_rows(it: &Definition) -> bool {
+    it.prints("tsv") && it.path != "trust"
+}
+
 fn as_tsv(fixture: &Fixture, it: &Definition, row: &Row) -> Option<Result<(), String>> {
     let words = with(fixture.words(row), &["--format", "tsv"]);
     let check = || {
-        if it.path.is_empty() || !it.prints("tsv") {
+        if !prints_rows(it) {
             return match run(fixture, &words, 2) {
                 Ok(done) if done.stderr.contains("tsv") => Ok(()),
                 Ok(done) => Err(done.stderr),
@@ -451,7 +456,7 @@ fn as_tsv(fixture: &Fixture, it: &Definition, row: &Row) -> Option<Result<(), St
 }
 
 fn as_list(fixture: &Fixture, it: &Definition, row: &Row) -> Option<Result<(), String>> {
-    if !it.prints("tsv") || it.path == "trust" {
+    if !prints_rows(it) {
         return None;
     }
     let check = || {
@@ -509,7 +514,7 @@ pub(super) fn ways(it: &Definition, row: &Row) -> Vec<Vec<&'static str>> {
     ];
     // A list without a row has no line.
     let is_empty = |name: &str| name == "jsonl" && ["agents tree", "sessions export"].contains(&row.0);
-    let prints = |name: &str| it.prints(name) && !(name == "tsv" && it.path.is_empty()) && !is_empty(name);
+    let prints = |name: &str| it.prints(name) && (name != "tsv" || prints_rows(it)) && !is_empty(name);
     ways.into_iter().filter(|(name, _)| prints(name)).map(|(_, flags)| flags).collect()
 }
 

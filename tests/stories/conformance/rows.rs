@@ -124,6 +124,7 @@ pub(super) static OTHER_OUTPUTS: &[Row] = &[
     Row("gc", "--dry-run --json", 0),
     Row("permissions add", "bash(make) --dry-run --json", 0),
     Row("trust", "--list --json", 0),
+    Row("trust", "--list --format tsv", 0),
     Row("config set", "@effort high --dry-run --json", 0),
     Row("run", "--raw help", 0),
     Row("models list", "--json", 0),
