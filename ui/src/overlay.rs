@@ -62,7 +62,7 @@ pub(crate) mod workflow; // the run of a workflow
 pub(crate) use effect::{Effect, OnHarness};
 pub(crate) use load::{Layer, Load, Loaded, Source};
 pub(crate) use notification::Notification;
-pub(crate) use page::{LineCache, Page};
+pub(crate) use page::{Laid, Page};
 pub(crate) use panel::{dialog, docked, panel};
 pub(crate) use request::Request;
 

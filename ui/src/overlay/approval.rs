@@ -109,7 +109,7 @@ impl View for ApprovalView {
         let inner = panel(canvas, area, &title, &keys, paint.theme);
         self.page.draw(canvas, inner, paint, |columns| {
             let context = RenderContext::new(paint.theme, paint.highlighter, columns);
-            preview::card(preview, &context, Unchanged::All, target.is_some(), usize::MAX)
+            preview::card(preview, &context, Unchanged::All, target.is_some(), usize::MAX).0
         });
         self.is_drawn = true;
     }

@@ -8,16 +8,16 @@ use crate::input::action::LayerAction;
 use crate::render::context::LayoutKey;
 use crate::terminal::canvas::Canvas;
 
-/// Lines that stay laid out until their width or look changes.
+/// What stays laid out until its width or look changes.
 #[derive(Debug, Default)]
-pub(crate) struct LineCache(Option<(LayoutKey, Vec<Line<'static>>)>);
+pub(crate) struct Laid<T>(Option<(LayoutKey, T)>);
 
-impl LineCache {
-    pub(crate) fn lines(&mut self, key: LayoutKey, make: impl FnOnce(usize) -> Vec<Line<'static>>) -> &[Line<'static>] {
-        if self.0.as_ref().is_none_or(|(cached, _)| *cached != key) {
-            self.0 = Some((key, make(key.columns)));
+impl<T> Laid<T> {
+    pub(crate) fn out(&mut self, key: LayoutKey, make: impl FnOnce(usize) -> T) -> &T {
+        if self.0.as_ref().is_some_and(|(cached, _)| *cached != key) {
+            self.0 = None;
         }
-        self.0.as_ref().map_or(&[], |(_, lines)| lines)
+        &self.0.get_or_insert_with(|| (key, make(key.columns))).1
     }
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Page {
     /// The last value that `top` can have, and the lines of a page, since the last frame.
     pub(super) max_top: usize,
     height: usize,
-    text: LineCache,
+    text: Laid<Vec<Line<'static>>>,
 }
 
 impl Page {
@@ -39,7 +39,7 @@ impl Page {
 
     /// The text has changed; the place in it stays.
     pub(crate) fn forget(&mut self) {
-        self.text = LineCache::default();
+        self.text = Laid::default();
     }
 
     /// The last line is on the screen.
@@ -68,7 +68,7 @@ impl Page {
     /// Lays the text out for this area. Afterwards it is known whether all of it fits.
     pub(crate) fn lay_out(&mut self, area: Rect, paint: Paint<'_>, make: impl FnOnce(usize) -> Vec<Line<'static>>) {
         let key = LayoutKey { columns: usize::from(area.width), generation: paint.generation };
-        let lines = self.text.lines(key, make);
+        let lines = self.text.out(key, make);
         self.height = usize::from(area.height);
         self.max_top = lines.len().saturating_sub(usize::from(area.height));
         self.top = self.top.min(self.max_top);
@@ -90,7 +90,7 @@ impl Page {
     ) {
         self.lay_out(area, paint, make);
         let key = LayoutKey { columns: usize::from(area.width), generation: paint.generation };
-        let lines = self.text.lines(key, |_| Vec::new());
+        let lines = self.text.out(key, |_| Vec::new());
         for (row, line) in (area.y..area.bottom()).zip(lines.iter().skip(self.top)) {
             canvas.line(line, Rect { y: row, height: 1, ..area });
         }

@@ -52,17 +52,8 @@ pub(crate) fn lines(diff: &str, context: &RenderContext<'_>) -> Vec<Line<'static
     lines_of(first_rows(diff, context, usize::MAX).0)
 }
 
-/// The same, with syntax colours in about the first `coloured` rows: no more of them can be on the screen.
-pub(crate) fn lines_coloured_first(diff: &str, context: &RenderContext<'_>, coloured: usize) -> Vec<Line<'static>> {
-    lines_of(rows_within(diff, context, usize::MAX, coloured).0)
-}
-
 /// At most `most` of its rows, and the number of lines that are left out.
 pub(crate) fn first_rows(diff: &str, context: &RenderContext<'_>, most: usize) -> (Vec<Row>, usize) {
-    rows_within(diff, context, most, most)
-}
-
-fn rows_within(diff: &str, context: &RenderContext<'_>, most: usize, coloured: usize) -> (Vec<Row>, usize) {
     let (columns, theme) = (context.columns, context.theme);
     let it = Unified::read(diff);
     let mut rows: Vec<Row> = Vec::new();
@@ -75,8 +66,7 @@ fn rows_within(diff: &str, context: &RenderContext<'_>, most: usize, coloured: u
         shown = at + 1;
         match item {
             Item::Gap => {
-                let coloured = coloured.saturating_sub(rows.len());
-                hunk = if coloured > 0 { HunkColours::of(&it, at + 1, coloured, context) } else { None };
+                hunk = HunkColours::of(&it, at + 1, most - rows.len(), context);
                 if !rows.is_empty() {
                     rows.push(Row::mark(Line::styled("     ⋯".to_owned(), theme.dim())));
                 }
@@ -111,7 +101,7 @@ fn rows_within(diff: &str, context: &RenderContext<'_>, most: usize, coloured: u
     }
     let more = it.items[shown..].iter().filter(|item| !matches!(item, Item::Gap)).count();
     // Showing one more line takes no more room than the note.
-    if more == 1 && most < usize::MAX { rows_within(diff, context, most + 2, coloured) } else { (rows, more) }
+    if more == 1 && most < usize::MAX { first_rows(diff, context, most + 2) } else { (rows, more) }
 }
 
 /// The colours of one hunk: its old lines are one text, and its new lines another.

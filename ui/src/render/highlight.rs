@@ -23,8 +23,11 @@ const MAX_LINE: usize = 4_000;
 const MAX_TEXT: usize = 400_000;
 /// The coloured texts in the cache before those that are not laid out any more leave it.
 const MAX_CACHED: usize = 256;
-/// The longest that a screen waits for colours while more of them are computed. Each arrival lays the screen out anew.
-const GATHERED: Duration = Duration::from_millis(50);
+/// How long a text stays in the full cache after the last layout that asked for it: longer than any layout takes.
+const KEPT: Duration = Duration::from_mins(1);
+/// How long a screen waits for more colours while others are computed, first and at most: it lays all of its text out anew
+/// for those that have arrived.
+const GATHERED: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 /// The most texts with saved parser states, and the most states of each.
 const MAX_FAMILIES: usize = 64;
 const MAX_CHECKPOINTS: usize = 400;
@@ -68,15 +71,15 @@ enum Known {
     Colourless,
     Coloured {
         lines: Coloured,
-        /// A layout has asked for it since texts last left the cache.
-        is_used: bool,
+        /// When they arrived, or a layout last asked for them.
+        used: Instant,
     },
 }
 
 /// Texts with their colours, by a hash of the text.
 struct Cache {
     of: HashMap<u64, Known>,
-    /// The number of texts at which those leave that no layout asks for.
+    /// The number of texts at which those leave that no layout asks for any more.
     room: usize,
 }
 
@@ -87,15 +90,15 @@ impl Default for Cache {
 }
 
 impl Cache {
-    fn insert(&mut self, key: u64, known: Known) {
+    fn insert(&mut self, key: u64, known: Known, now: Instant) {
         if self.of.len() >= self.room {
-            // Texts without colours stay, so that no request is sent twice, and those of the last layout, however many they
+            // Texts without colours stay, so that no request is sent twice, and those of the last layouts, however many they
             // are: a layout that pushes its own texts out is never complete.
             self.of.retain(|_, known| match known {
-                Known::Coloured { is_used, .. } => std::mem::take(is_used),
+                Known::Coloured { used, .. } => now.duration_since(*used) < KEPT,
                 Known::Awaited | Known::Colourless => true,
             });
-            self.room = MAX_CACHED.max(2 * self.of.len());
+            self.room = MAX_CACHED.max(self.of.len() * 3 / 2);
         }
         self.of.insert(key, known);
     }
@@ -237,8 +240,8 @@ impl Highlighter {
         let key = hash(&(language, before, code));
         let mut cache = self.cache.lock();
         match cache.of.get_mut(&key) {
-            Some(Known::Coloured { lines, is_used }) => {
-                *is_used = true;
+            Some(Known::Coloured { lines, used }) => {
+                *used = Instant::now();
                 return Some(Arc::clone(lines));
             }
             Some(Known::Colourless) => return None,
@@ -250,10 +253,11 @@ impl Highlighter {
         }
         let grown = self.grown(language, before, code);
         if let Some((lines, true)) = grown {
-            cache.insert(key, Known::Coloured { lines: Arc::clone(&lines), is_used: true });
+            let now = Instant::now();
+            cache.insert(key, Known::Coloured { lines: Arc::clone(&lines), used: now }, now);
             return Some(lines);
         }
-        cache.insert(key, Known::Awaited);
+        cache.insert(key, Known::Awaited, Instant::now());
         drop(cache);
         self.was_short.store(true, Ordering::Relaxed);
         let (language, before, code) = (language.to_owned(), before.to_owned(), code.to_owned());
@@ -275,21 +279,22 @@ impl Highlighter {
         let spawned = thread::Builder::new().name("highlight".into()).spawn(move || {
             let syntaxes = two_face::syntax::extra_newlines();
             let mut checkpoints = Checkpoints::default();
-            let mut told = Instant::now();
+            let [first, most] = GATHERED;
+            let (mut told, mut wait) = (Instant::now(), first);
             // The colours that have arrived and are not laid out yet.
             let mut is_new = false;
             loop {
-                if is_new && told.elapsed() >= GATHERED {
-                    (is_new, told) = (false, Instant::now());
+                if is_new && told.elapsed() >= wait {
+                    (is_new, told, wait) = (false, Instant::now(), most.min(2 * wait));
                     ready();
                 }
                 let request = match requests.try_recv() {
                     Ok(request) => request,
                     Err(TryRecvError::Empty) => {
                         if std::mem::take(&mut is_new) {
-                            told = Instant::now();
                             ready();
                         }
+                        (told, wait) = (Instant::now(), first);
                         let Ok(request) = requests.recv() else { return };
                         request
                     }
@@ -299,7 +304,7 @@ impl Highlighter {
                 match request.of {
                     Of::Whole => {
                         let known = match colours {
-                            Some(lines) => Known::Coloured { lines: Arc::new(lines), is_used: false },
+                            Some(lines) => Known::Coloured { lines: Arc::new(lines), used: Instant::now() },
                             None => Known::Colourless,
                         };
                         cache.lock().of.insert(request.key, known);
@@ -515,14 +520,21 @@ mod tests {
             arrived.recv_timeout(Duration::from_secs(30)).expect("the worker answers");
             layouts += 1;
         }
-        // Another screen takes the place of this one.
-        for n in 0..8 * MAX_CACHED {
-            highlighter.colours("rust", "", &format!("let y = {n};\n"));
-            while highlighter.is_awaited() {
-                highlighter.take_whole();
-            }
+    }
+
+    #[test]
+    fn texts_that_no_layout_asks_for_leave_a_full_cache() {
+        let (mut cache, start) = (Cache::default(), Instant::now());
+        let coloured = |used| Known::Coloured { lines: Arc::default(), used };
+        for key in 0..1_000 {
+            cache.insert(key, coloured(start), start);
         }
-        assert!(highlighter.cache.lock().of.len() <= 4 * MAX_CACHED, "what is not shown leaves");
+        assert_eq!(cache.of.len(), 1_000, "those of one layout stay");
+        for key in 1_000..3_000 {
+            let now = start + KEPT * u32::try_from(key - 999).expect("a small number");
+            cache.insert(key, coloured(now), now);
+        }
+        assert!(cache.of.len() <= MAX_CACHED, "{} texts", cache.of.len());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 
 use super::context::RenderContext;
 use super::diff;
-use super::text::{visible, wrap_lines};
+use super::text::{lines_of, visible, wrap_lines};
 
 /// Diffs of so many lines together need no list of the files before them.
 const SHORT: usize = 16;
@@ -35,27 +35,30 @@ pub(crate) fn changed_lines(preview: &Preview) -> (u64, u64) {
 }
 
 /// The lines of a preview: the target in full, then the diff; for several steps also their list. The target is left out
-/// where `is_titled` says that the title has it. Of each diff, only about the first `coloured` rows get syntax colours.
+/// where `is_titled` says that the title has it. Of diffs that have more than about `most` rows, the others are only counted.
 pub(crate) fn card(
     preview: &Preview,
     context: &RenderContext<'_>,
     unchanged: Unchanged,
     is_titled: bool,
-    coloured: usize,
-) -> Vec<Line<'static>> {
+    most: usize,
+) -> (Vec<Line<'static>>, usize) {
     let (columns, theme) = (context.columns, context.theme);
     // A return within the text of a preview is part of the change.
-    let of_diff = |text: &str| {
+    let put_diff = |text: &str, lines: &mut Vec<Line<'static>>| {
         let text = text.replace("\r\n", "\\r\n");
-        diff::lines_coloured_first(&nearer(&text, unchanged), context, coloured)
+        let (rows, more) = diff::first_rows(&nearer(&text, unchanged), context, most.saturating_sub(lines.len()));
+        lines.extend(lines_of(rows));
+        more
     };
+    let mut more = 0;
     let mut lines = if is_titled {
         Vec::new()
     } else {
         wrap_lines(&[Span::styled(visible_command(&preview.target), theme.fg(theme.code))], columns, &[], &[])
     };
     if let Some(text) = &preview.diff {
-        lines.extend(of_diff(text));
+        more += put_diff(text, &mut lines);
     }
     let step_line = |step: &Preview| {
         let first = [Span::styled(format!("{} ", step.would), theme.fg(theme.tool))];
@@ -79,12 +82,14 @@ pub(crate) fn card(
         if preview.steps.len() == 1 || step.diff.is_some() {
             lines.extend(step_line(step));
         }
-        lines.extend(step.diff.iter().flat_map(|text| of_diff(text)));
+        if let Some(text) = &step.diff {
+            more += put_diff(text, &mut lines);
+        }
     }
     for note in &preview.notes {
         lines.extend(wrap_lines(&[Span::styled(visible(note), theme.dim())], columns, &[], &[]));
     }
-    lines
+    (lines, more)
 }
 
 /// A unified diff with fewer unchanged lines around each change. Every changed line stays.

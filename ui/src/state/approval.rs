@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use pixir_core::event::Approval;
 
-use crate::overlay::LineCache;
+use ratatui::text::Line;
+
+use crate::overlay::Laid;
 
 #[derive(Debug)]
 pub(crate) struct PendingApproval {
@@ -16,7 +18,7 @@ pub(crate) struct PendingApproval {
     /// While the user writes feedback for a denial in the composer: the draft that it replaced.
     pub(crate) draft_before_feedback: Option<String>,
     /// The preview of the call as lines: with all lines around the changes, with some, and with none.
-    pub(crate) preview: [LineCache; 3],
+    pub(crate) preview: [Laid<(Vec<Line<'static>>, usize)>; 3],
 }
 
 impl PendingApproval {

@@ -17,7 +17,7 @@ use crate::theme::Theme;
 /// With fewer rows or columns, the card has no frame on the right and no reason.
 const ROOMY: (usize, usize) = (7, 56);
 
-/// More rows than a card has on any screen.
+/// More rows than a card has on any screen. What does not fit is read in full in a view of its own.
 const TALLEST: usize = 200;
 /// With at least this many rows, the card has a blank one above the answers.
 const AIRY: usize = 14;
@@ -65,11 +65,11 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
     let mut all = 0;
     for (unchanged, cache) in [Unchanged::All, Unchanged::Some, Unchanged::None].into_iter().zip(&mut pending.preview) {
         let key = LayoutKey { columns: inside, generation: state.look.generation };
-        let lines = cache.lines(key, |columns| {
+        let (lines, more) = cache.out(key, |columns| {
             let context = RenderContext::new(theme, highlighter, columns);
             preview::card(&it.preview, &context, unchanged, title.is_whole, TALLEST)
         });
-        all = lines.len();
+        all = lines.len() + more;
         if all <= room {
             shown = Some(lines.to_vec());
             break;
