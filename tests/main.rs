@@ -74,6 +74,7 @@ mod stories {
     mod server_quirks; // answers that bend the protocol
     mod server_streams; // streams with one right reading, ends that are no success
     mod sse; // streams in the forms that servers send, cut anywhere
+    mod proxies; // proxies between pixir and a server
     mod tls; // certificates
     mod usage; // tokens and cost
     mod windows; // told, learnt, unknown

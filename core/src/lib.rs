@@ -1,8 +1,9 @@
 //! The agent without a face: Sessions, Turns, Providers, tools, and an append-only Log that is the truth.
 //!
 //! A Presenter sends [`Input`]s to a [`Handle`] and hears [`Event`]s; it never owns History, permissions or tools. Nothing
-//! here draws, prints or reads the environment, and two harnesses in one process do not know each other. The one global
-//! is the table of child processes, because a process has only one.
+//! here draws, prints or reads the environment, and two harnesses in one process do not know each other. Two things are the
+//! process's own, because it has them once: the table of child processes, and the proxies and authorities of HTTP, which
+//! are read from the environment.
 //!
 //! Each room is a crate beside this file (`core/session`, `core/turn`, …), from `protocol` on the ground floor up to
 //! `harness`. This crate is their façade: it names what an embedder needs. A tool of one's own begins at [`call`], a
@@ -17,6 +18,7 @@ pub use ::run; // the run language: one line is a whole workflow
 pub use ::text; // text at the edges
 
 // The vocabulary: what a Presenter asks, what it hears, what can go wrong.
+pub use ::net::{proxy, tls};
 pub use ::permissions::{Readable, Takes, UnaskedProgram, prove, rules, unasked_programs};
 pub use ::protocol::effort::Effort;
 pub use ::protocol::error::{Code, Error, ErrorKind, Result};

@@ -18,6 +18,7 @@ use crate::cli::{Cli, block_on};
 use crate::output::{Output, exit_code};
 use crate::remedies;
 
+mod network; // proxies, certificates and the clock
 mod terminal; // what the terminal announces and answers
 
 #[derive(Debug, Args)]
@@ -97,6 +98,7 @@ async fn examine(cli: &Cli, args: &DoctorArgs) -> Vec<Finding> {
         )),
         Err(e) => findings.push(fail("provider", e.message.clone(), &remedies::word(&e.remedy))),
     }
+    findings.extend(network::findings());
     if let (true, Ok(it)) = (args.online, &providers) {
         findings.push(reachable(it).await);
     }

@@ -2,6 +2,9 @@
 //! errors.
 #![forbid(unsafe_code)]
 
+pub mod proxy;
+pub mod tls;
+
 use std::time::Duration;
 
 use reqwest::{Client, ClientBuilder, Response};
@@ -37,15 +40,16 @@ pub fn client_with(address: &str, more: impl Fn(ClientBuilder) -> ClientBuilder)
         let builder = if is_local { Client::builder().no_proxy() } else { Client::builder() };
         more(builder.connect_timeout(CONNECT).user_agent(concat!("pixir/", env!("CARGO_PKG_VERSION"))))
     };
-    // A slim container has no CA certificates; the built-in Mozilla roots serve then.
     if is_plain {
         return builder().tls_certs_only([]).build().map_err(|e| not_started(&e));
     }
-    let client = builder().build().or_else(|_| {
-        let roots =
-            webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter_map(|der| reqwest::Certificate::from_der(der).ok());
-        builder().tls_certs_only(roots).build()
-    });
+    let beside = tls::beside_named()?;
+    let client = if beside.is_empty() {
+        // A slim container has no CA certificates; the built-in Mozilla roots serve then.
+        builder().build().or_else(|_| builder().tls_certs_only(tls::built_in()).build())
+    } else {
+        builder().tls_certs_merge(beside).build()
+    };
     client.map_err(|e| not_started(&e))
 }
 
@@ -89,11 +93,11 @@ pub fn unreachable(address: &str, e: &reqwest::Error) -> Error {
 pub fn unreached(host: &str, e: &reqwest::Error) -> Error {
     let mut causes: Vec<String> = Vec::new();
     let mut cause: &dyn std::error::Error = e;
-    let mut tls = false;
+    let mut fault = None;
     let mut starved = false;
     while let Some(deeper) = cause.source() {
         cause = deeper;
-        tls |= is_tls(cause);
+        fault = fault.or_else(|| tls::fault(deeper));
         starved |= lacks_descriptors(cause);
         causes.push(cause.to_string());
     }
@@ -103,21 +107,24 @@ pub fn unreached(host: &str, e: &reqwest::Error) -> Error {
         let fix = "allow this process more open files, or close other programs";
         return Error::new(Code::CommandFailed, format!("{host} could not be reached: {}", quoted(&why)), fix);
     }
-    if tls && why.contains("InvalidContentType") {
-        let fix = "set the base URL to http:// if the server does not encrypt";
-        return Error::new(Code::Network, format!("{host} does not speak TLS"), fix);
-    }
-    if tls {
-        let fix = "if your own authority issued the certificate, set SSL_CERT_FILE=/path/to/ca.pem";
-        return Error::new(Code::TlsFailed, format!("the certificate of {host} is not trusted: {}", quoted(&why)), fix);
+    if let Some(fault) = fault {
+        return tls::refused(host, fault, jiff::Timestamp::now());
     }
     let by_proxy = causes.iter().any(|cause| cause.contains("tunnel") || cause.contains("proxy"));
-    let fix = if by_proxy || why.contains("tunnel") {
-        "check the proxy in HTTPS_PROXY, or name this host in NO_PROXY"
-    } else if e.is_connect() {
-        "check that the server is running and that its address is correct"
-    } else {
-        "check the connection, then try again"
+    let is_local = e.url().and_then(reqwest::Url::host_str).is_some_and(is_loopback);
+    let proxy = proxy::variable(e.url().map_or("https", |it| it.scheme())).filter(|_| !is_local);
+    let is_certain = by_proxy || why.contains("tunnel") || why.contains("SOCKS");
+    let fix: Remedy = match proxy {
+        _ if is_certain => {
+            let variable = proxy.unwrap_or("HTTPS_PROXY");
+            format!("check the proxy in {variable}, or name this host in NO_PROXY").into()
+        }
+        Some(variable) if e.is_connect() => format!(
+            "check that the server and the proxy in {variable} are running and that their addresses are correct"
+        )
+        .into(),
+        _ if e.is_connect() => "check that the server is running and that its address is correct".into(),
+        _ => "check the connection, then try again".into(),
     };
     Error::new(Code::Network, format!("{host} could not be reached: {}", quoted(&why)), fix)
 }
@@ -126,12 +133,6 @@ pub fn unreached(host: &str, e: &reqwest::Error) -> Error {
 fn lacks_descriptors(cause: &(dyn std::error::Error + 'static)) -> bool {
     let number = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
     [Errno::MFILE, Errno::NFILE].into_iter().any(|it| number == Some(it.raw_os_error()))
-}
-
-/// Whether TLS failed. The cause may be nested several errors deep.
-fn is_tls(e: &(dyn std::error::Error + 'static)) -> bool {
-    let inside = || Some(is_tls(e.downcast_ref::<std::io::Error>()?.get_ref()?));
-    e.is::<rustls::Error>() || inside().unwrap_or(false)
 }
 
 /// Returns the start of a server's text, on one line and safe to print.
