@@ -38,6 +38,49 @@ async fn esc_stops_the_answer_and_keeps_its_text() {
     assert_eq!(ends, [json!("interrupted"), json!("completed")]);
 }
 
+/// Ctrl+C in the habit of a shell: it interrupts what runs, keeps what is typed, and quits from rest alone.
+///
+/// Broken build (ce783d9e): the first one only arms the second, which quits in mid-turn.
+#[tokio::test]
+async fn ctrl_c_interrupts_first_and_quits_from_rest() {
+    let hangs = |text: &str| pixir_core::provider::script::Step { text: text.into(), hang: true, ..Default::default() };
+    let mut pixir = Pixir::new(vec![hangs("Half an answer"), hangs("Half of another"), says("Whole.")], &[]);
+    pixir.screen.until_idle().await;
+    for (text, draft) in [("Half an answer", ""), ("Half of another", "a draft")] {
+        pixir.screen.keys("go<Enter>").await;
+        pixir.screen.until(text).await;
+        pixir.screen.keys(draft).await;
+        pixir.screen.keys("<C-c>").await;
+        pixir.screen.until_idle().await;
+        let screen = pixir.screen.screen();
+        assert!(screen.contains("■ interrupted") && !screen.contains("again quits"), "{screen}");
+        assert!(screen.contains(draft), "what is typed stays:\n{screen}");
+    }
+    let screen = pixir.does("<C-c>").await;
+    assert!(screen.contains("draft put aside") && !screen.contains("again quits"), "{screen}");
+    let screen = pixir.does("<C-c>").await;
+    assert!(screen.contains("Ctrl+C again quits"), "{screen}");
+    let screen = pixir.does("once more<Enter>").await;
+    assert!(screen.contains("Whole."), "{screen}");
+}
+
+/// A Turn that does not end for an interrupt does not hold the user: two more presses quit, and say so.
+#[test]
+fn ctrl_c_quits_beside_a_turn_that_does_not_end() {
+    let shell = Shell::new(&[]);
+    let mark = mark();
+    let server = Server::start(vec![call("c1", "bash", json!({"command": format!("sleep {mark}")}))]);
+    let mut terminal = start(&shell, &server, Dialect::Responses, 80, 24);
+    terminal.wait_for("Ask pixir");
+    terminal.send("/mode auto\r");
+    terminal.wait_for("mode: auto");
+    terminal.send("go\r");
+    wait::until("the command runs", || is_running(&mark));
+    terminal.send_at_once("\x03\x03\x03\x03");
+    terminal.end().assert_sane();
+    assert!(wait::within(Duration::from_secs(5), || !is_running(&mark)), "a process survived");
+}
+
 #[test]
 fn an_interrupt_at_any_moment_closes_the_connection() {
     let wanted = tier::cases("an_interrupt_at_any");

@@ -405,7 +405,7 @@ Action {
     NewLine: ("new-line", &["shift+enter", "ctrl+j"], "new line (also \\ before Enter)").at(Composer);
     TakeBack: ("take-back", &["alt+up"], "take back the queued messages").live();
     Escape: ("escape", &["esc"], "close, else interrupt the turn; twice on an empty line: tree");
-    StashOrQuit: ("stash-or-quit", &["ctrl+c"], "put the draft aside (Up brings it back); twice quits");
+    StashOrQuit: ("stash-or-quit", &["ctrl+c"], "interrupt the turn, else put the draft aside (Up: back); twice quits");
     QuitWhenEmpty: ("quit-when-empty", &["ctrl+d"], "quit, if the composer is empty").at(Composer);
     Interrupt: ("interrupt", &[], "interrupt the running turn (Esc)").running().slash("interrupt", "", "Interrupt");
     Quit: ("quit", &[], "close pixir; the session is kept").slash("quit", "", "closes the session");

@@ -57,6 +57,8 @@ pub(crate) enum PendingConfirm {
     #[default]
     Nothing,
     Quit,
+    /// The Turn was interrupted, and may still end: quitting is not asked for yet.
+    Interrupted,
     Tree,
     /// The agents that run in the background are stopped.
     Agents,

@@ -179,10 +179,7 @@ pub(crate) fn escape(state: &mut State) -> Vec<Effect> {
         return vec![OnHarness::EnterAgent { path: Vec::new(), from_list: false }.into()];
     }
     if state.is_busy() {
-        // Queued messages go back into the draft, so that the interrupt loses none.
-        let mut effects = take_back_queue(state);
-        effects.push(Effect::Send(Input::Interrupt));
-        return effects;
+        return interrupt_and_take_back(state);
     }
     if !state.composer.is_empty() {
         return Vec::new();
@@ -205,8 +202,20 @@ pub(super) fn interrupt() -> Vec<Effect> {
     vec![Effect::Send(Input::Interrupt)]
 }
 
+/// Queued messages go back into the draft, so that the interrupt loses none.
+fn interrupt_and_take_back(state: &mut State) -> Vec<Effect> {
+    let mut effects = take_back_queue(state);
+    effects.extend(interrupt());
+    effects
+}
+
+/// While a Turn runs, the first press interrupts it. A Turn that does not end for that can be left by two more.
 pub(crate) fn stash_or_quit(state: &mut State) -> Vec<Effect> {
     let confirm = std::mem::take(&mut state.guard.confirm);
+    if state.is_busy() && confirm == PendingConfirm::Nothing {
+        state.guard.confirm = PendingConfirm::Interrupted;
+        return interrupt_and_take_back(state);
+    }
     if !state.composer.is_empty() {
         state.composer.take();
         state.say("draft put aside; Up brings it back");

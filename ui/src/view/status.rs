@@ -37,7 +37,7 @@ fn message(state: &State) -> Option<&str> {
 /// A message that is longer than a row, on rows of its own; none for one that fits.
 fn wrapped(state: &State, columns: u16) -> Vec<Line<'static>> {
     let text = message(state).map(visible).unwrap_or_default();
-    let is_free = state.guard.confirm == PendingConfirm::Nothing
+    let is_free = matches!(state.guard.confirm, PendingConfirm::Nothing | PendingConfirm::Interrupted)
         && state.reading.search.is_none()
         && state.composer.past_search.is_none();
     if !is_free || width(&text) + 2 <= usize::from(columns) {
@@ -112,13 +112,9 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             again(Action::Escape, &what, theme.warning)
         }
         (PendingConfirm::Tree, ..) => again(Action::Escape, "opens the tree", theme.accent),
-        (PendingConfirm::Nothing | PendingConfirm::Agents, Some(text), _) => {
-            Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent))
-        }
+        (_, Some(text), _) => Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent)),
         // No clock here: a screen reader would read it again and again.
-        (PendingConfirm::Nothing | PendingConfirm::Agents, None, status)
-            if status.is_busy() && state.look.screen_reader =>
-        {
+        (_, None, status) if status.is_busy() && state.look.screen_reader => {
             // The line is not written again where it moves down, because the screen reader would read it again.
             if state
                 .printing
@@ -130,12 +126,10 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             }
             Span::styled(format!(" working{stop}"), theme.fg(theme.accent))
         }
-        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Idle)
-            if state.look.screen_reader && state.replay.is_none() =>
-        {
+        (_, None, Status::Idle) if state.look.screen_reader && state.replay.is_none() => {
             return;
         }
-        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Thinking) => {
+        (_, None, Status::Thinking) => {
             // The user sees nothing else of a long call while the model writes it.
             let doing = match &state.activity.writing_call {
                 Some((name, bytes)) if *bytes >= 1_000 => format!("preparing {} ({}B)", visible(name), short(*bytes)),
@@ -152,27 +146,23 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             };
             Span::styled(format!(" {spinner} {doing}{clock}{stop}"), theme.fg(theme.accent))
         }
-        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Compacting) => {
+        (_, None, Status::Compacting) => {
             let words = match state.activity.summary_words {
                 0 => String::new(),
                 words => format!(" ({words} words)"),
             };
             Span::styled(format!(" {spinner} summarizing{words}{clock}{stop}"), theme.fg(theme.accent))
         }
-        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Working) => {
-            Span::styled(format!(" {spinner} working{clock}{stop}"), theme.fg(theme.accent))
-        }
-        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Asking) if state.look.screen_reader => {
+        (_, None, Status::Working) => Span::styled(format!(" {spinner} working{clock}{stop}"), theme.fg(theme.accent)),
+        (_, None, Status::Asking) if state.look.screen_reader => {
             let aside = state.overlays.last().is_some_and(Overlay::is_aside);
             Span::styled(if aside { " Tab answers the question" } else { " waiting for you" }, theme.fg(theme.warning))
         }
-        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Asking) => {
-            Span::styled(" ● waiting for you".to_owned(), theme.fg(theme.warning))
-        }
-        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Idle) if state.look.screen_reader => {
+        (_, None, Status::Asking) => Span::styled(" ● waiting for you".to_owned(), theme.fg(theme.warning)),
+        (_, None, Status::Idle) if state.look.screen_reader => {
             Span::styled(format!(" {}", hints(state, columns)), theme.dim())
         }
-        (PendingConfirm::Nothing | PendingConfirm::Agents, None, Status::Idle) => Span::raw(""),
+        (_, None, Status::Idle) => Span::raw(""),
     };
     // The user at rest sees the keys that work here. While something happens, that comes first.
     let is_idle = left.content.is_empty();
