@@ -104,7 +104,7 @@ pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<L
         },
         keys: config.keys(),
         clipboards: Clipboards::of(|name| cli.environment.variable(name).is_some()),
-        start: Start { skill: cli.options.skill.clone(), prompt, replay: None },
+        start: Start { skill: cli.options.skill.clone(), prompt, ..Start::default() },
         settings: Arc::new(SettingsFiles(cli.clone())),
         connector: Some(Arc::new(connector)),
         demo: Demo { program: std::env::current_exe().ok(), pace: None },
@@ -137,7 +137,17 @@ fn program(cli: &Cli) -> Program {
 
 /// Opens the terminal interface.
 pub(crate) fn run(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<u8> {
-    let ExitSummary { session, answer, signal } = show(launch(cli, open, prompt)?)?;
+    present(launch(cli, open, prompt)?)
+}
+
+/// Opens the terminal interface on the list of earlier Sessions. The user who leaves it is in a new one.
+pub(crate) fn run_list(cli: &Cli) -> Result<u8> {
+    let launch = launch(cli, &Open::New, None)?;
+    present(Launch { start: Start { offers_sessions: true, ..launch.start }, ..launch })
+}
+
+fn present(launch: Launch) -> Result<u8> {
+    let ExitSummary { session, answer, signal } = show(launch)?;
     let resume = session.map(|session| format!("\npixir resume {session}\n")).unwrap_or_default();
     let (painted, plain) = answer.map(|it| (it.painted, it.plain)).unwrap_or_default();
     let is_printed = pixir_ui::print_after(&format!("{painted}{resume}"));

@@ -36,8 +36,8 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         let fix = "leave out --json and --format; the answers are lines of JSON";
         return Err(Error::new(Code::Usage, "--input jsonl prints jsonl", fix));
     }
-    let headless = cli.options.headless || cli.output.is_json();
-    if !headless && terminal::is_possible(cli) {
+    let headless = is_headless(cli);
+    if shows_a_screen(cli) {
         return terminal::run(cli, open, for_the_screen(cli, prompt)?);
     }
     let prompt = first_prompt(cli, prompt, headless, hosted)?;
@@ -92,6 +92,15 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
         }
         Ok(exit)
     })
+}
+
+fn is_headless(cli: &Cli) -> bool {
+    cli.options.headless || cli.output.is_json()
+}
+
+/// Whether the terminal interface opens, rather than one headless Turn.
+pub(super) fn shows_a_screen(cli: &Cli) -> bool {
+    !is_headless(cli) && cli.options.input != InputFormat::Jsonl && terminal::is_possible(cli)
 }
 
 /// A Harness; the user is told when a server on this machine lets pixir wait.

@@ -1,16 +1,17 @@
 //! `pixir resume`: continue a Session.
 
 use clap::Args;
-use pixir_core::Result;
+use pixir_core::remedy::Sessions;
+use pixir_core::{Code, Error, Remedy, Result};
 
 use super::prompt;
 use crate::cli::Cli;
 use crate::open::Open;
+use crate::terminal;
 
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// Session id, a unique prefix of one, a name, or SESSION/AGENT; `pixir sessions list` shows them
-    #[arg(required_unless_present = "last")]
+    /// Session id, a unique prefix of one, a name, or SESSION/AGENT. Without one, a terminal shows the list to choose from
     id: Option<String>,
     /// Next prompt
     prompt: Option<String>,
@@ -34,7 +35,13 @@ pub(super) fn run(cli: &Cli, args: ResumeArgs) -> Result<u8> {
     };
     let open = match id {
         Some(id) => meant(cli, &id, read_only)?,
-        None => Open::Latest,
+        None if last => Open::Latest,
+        None if !read_only && prompt::shows_a_screen(cli) => return terminal::run_list(cli),
+        None => {
+            let latest = Remedy::command("pixir resume --last").and_text(" continues the latest session");
+            let fix = Remedy::any_of([latest, Remedy::ListSessions { which: Sessions::Here }]);
+            return Err(Error::new(Code::Usage, "which session to resume is missing", fix).with("input", "ID"));
+        }
     };
     let open = if read_only { open.read_only() } else { open };
     prompt::present(cli, &open, prompt)

@@ -8,6 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::undo::tree_of;
+use crate::pty::Terminal;
 use crate::server::{Dialect, Server, call, text};
 use crate::shell::{Ran, Shell, entries, figures};
 use crate::wait;
@@ -62,6 +63,31 @@ fn a_session_is_found_by_id_prefix_name_and_last() {
     let ran = crate::shell::ran(command.current_dir(&elsewhere).output().expect("it runs"));
     let workspace = shell.workspace().canonicalize().expect("a folder").display().to_string();
     assert!(ran.error()["remediation"].as_str().expect("a fix").ends_with(&format!("--workspace {workspace}")));
+}
+
+/// Broken build (ce783d9e): `pixir resume` without an id is an error, although a list to choose from exists.
+#[test]
+fn resume_without_an_id_offers_the_sessions_on_a_terminal() {
+    let shell = Shell::new(&[("a.txt", "alpha\n")]);
+    let id = session(&shell);
+    let mut terminal = Terminal::start(&shell, &["--provider", "demo", "resume"], 100, 30);
+    terminal.wait_that("the list is open", |screen| screen.contains("╭ Sessions") && screen.contains("change <alpha>"));
+    terminal.send("\r");
+    terminal.wait_for("it works");
+    terminal.send("\x04");
+    let left = terminal.end();
+    left.assert_sane();
+    assert!(String::from_utf8_lossy(&left.bytes).contains(&format!("pixir resume {id}")));
+    // Who leaves the list is in a new session, and nothing is sent.
+    let mut terminal = Terminal::start(&shell, &["--provider", "demo", "resume"], 100, 30);
+    terminal.wait_that("the list is open", |screen| screen.contains("╭ Sessions") && screen.contains("change <alpha>"));
+    terminal.send("\x1b");
+    terminal.wait_that("the list is closed", |screen| !screen.contains("╭ Sessions"));
+    terminal.send("\x04");
+    terminal.end().assert_sane();
+    let without = shell.run(["resume", "--json"]);
+    assert_eq!((without.code, &without.error()["code"]), (2, &json!("USAGE")));
+    assert!(without.error()["remediation"].as_str().expect("a fix").contains("pixir resume --last"));
 }
 
 #[test]

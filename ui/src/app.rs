@@ -14,6 +14,7 @@ use tokio::runtime;
 use tokio::sync::mpsc;
 
 use crate::composer::mention::Index;
+use crate::input::action::Action;
 use crate::input::keymap::Keymap;
 use crate::render::highlight::Highlighter;
 use crate::state::{Effect, Now, OnHarness, State};
@@ -188,6 +189,8 @@ impl App {
             .skill
             .map(|name| Effect::Send(Input::ActivateSkill { name, args: String::new(), attachments: Vec::new() }));
         let prompt = start.prompt.map(|text| Effect::message(Input::Prompt(text.into())));
+        let list =
+            if start.offers_sessions { update::perform(&mut state, Action::ListSessions, "") } else { Vec::new() };
         let mut app = App {
             state,
             harness: None,
@@ -209,7 +212,7 @@ impl App {
             saver: Saver::default(),
             save_soon: false,
             until_connected: Vec::new(),
-            until_open: skill.into_iter().chain(prompt).collect(),
+            until_open: skill.into_iter().chain(prompt).chain(list).collect(),
             closing: Vec::new(),
             file_index: None,
             walk_letters: None,

@@ -148,6 +148,8 @@ pub struct Start {
     pub prompt: Option<String>,
     /// Replay the Session instead of continuing it.
     pub replay: Option<ReplayOptions>,
+    /// Offer the earlier Sessions to choose one from.
+    pub offers_sessions: bool,
 }
 
 impl std::fmt::Debug for Launch {
