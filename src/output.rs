@@ -289,6 +289,7 @@ pub(crate) fn exit_code(code: Code) -> u8 {
         | Code::OutputTruncated
         | Code::AnswerTooLarge
         | Code::EmptyAnswer
+        | Code::TextLoop
         | Code::OutputInvalid
         | Code::ResultMissing => 14,
     }

@@ -395,9 +395,14 @@ pub(crate) fn begin(dialect: Dialect) -> Vec<String> {
     }
 }
 
-/// The events of one part: text cut into words, arguments into halves.
+/// The events of one part: text cut into words, arguments into halves. A long text comes in larger pieces: stories fill windows
+/// with one word over and over, which no model that writes word by word is let do.
 pub(crate) fn part(dialect: Dialect, place: usize, it: Part<'_>) -> Vec<String> {
-    let words = |text: &str| text.split_inclusive(' ').map(str::to_owned).collect::<Vec<_>>();
+    let words = |text: &str| {
+        let words: Vec<&str> = text.split_inclusive(' ').collect();
+        let together = if text.len() > 4_000 { words.len().div_ceil(100).max(1) } else { 1 };
+        words.chunks(together).map(|some| some.concat()).collect::<Vec<_>>()
+    };
     let halves = |args: &Value| {
         let text = args.to_string();
         let (first, second) = text.split_at(text.len() / 2);

@@ -318,6 +318,7 @@ section! {
         head: Option<f64> = ("First byte", Amount("seconds"), NextStart, Default::Seconds(|it| it.head), "how long a server may take to begin its answer").takes(TIME);
         idle: Option<f64> = ("Silence", Amount("seconds"), NextStart, Default::Seconds(|it| it.idle), "how long a server may send nothing").takes(TIME);
         progress: Option<f64> = ("Keep-alives only", Amount("seconds"), NextStart, Default::Seconds(|it| it.progress), "how long a server may send nothing but keep-alives").takes(TIME);
+        end_loops: Option<bool> = ("End loops", Switch, NextStart, Default::Switch(true), "an answer that repeats itself without end is ended");
     }
 }
 

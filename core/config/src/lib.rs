@@ -204,6 +204,7 @@ impl RequestsConfig {
             local_head: seconds(self.head, plain.local_head),
             idle: seconds(self.idle, plain.idle),
             progress: seconds(self.progress, plain.progress),
+            ends_loops: self.end_loops.unwrap_or(plain.ends_loops),
             ..plain
         }
     }

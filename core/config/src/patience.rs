@@ -21,6 +21,8 @@ pub struct Patience {
     pub idle: Duration,
     /// The stream is abandoned after this long with nothing but keep-alive events.
     pub progress: Duration,
+    /// An answer that repeats itself without end is ended.
+    pub ends_loops: bool,
 }
 
 impl Default for Patience {
@@ -34,6 +36,7 @@ impl Default for Patience {
             local_head: Duration::from_secs(600),
             idle: Duration::from_secs(180),
             progress: Duration::from_secs(30 * 60),
+            ends_loops: true,
         }
     }
 }

@@ -8,12 +8,17 @@ use protocol::tool_spec::ToolSpec;
 use provider::Request;
 use storage::blobs::Blobs;
 
+/// The temperature of the Turn after one that ended in a loop of text. Servers begin at 0.6 to 1.0, and the lower it is, the more a model
+/// repeats itself.
+const ANOTHER_TEMPERATURE: f64 = 1.1;
+
 /// Builds the request that the next call sends. `tools` are the specs of the History's toolset.
 pub fn request(history: &History, tools: Arc<[ToolSpec]>, blobs: &Blobs, cache_key: &str) -> Request {
     Request {
         provider: history.settings.provider.clone(),
         model: history.settings.model.clone(),
         effort: history.settings.effort.clone(),
+        temperature: history.ended_in_loop.then_some(ANOTHER_TEMPERATURE),
         instructions: instructions(history.settings.toolset).into(),
         context: documents_text(&history.started.context),
         tools,

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::scale::Scale;
+use protocol::error::Code;
 use protocol::event::{
     Cost, DecidedBy, Delivery, Entry, Fact, Label, Mode, PlanItem, RestoreReason, Rule, Scope, SessionStarted,
     Surroundings, ToolsOffered, Usage, UserCommand,
@@ -86,6 +87,8 @@ pub struct History {
     pub turns: u32,
     /// Whether the last Turn has not ended.
     pub turn_open: bool,
+    /// Whether the last Turn ended because the model repeated itself without end.
+    pub ended_in_loop: bool,
 }
 
 impl History {
@@ -172,7 +175,10 @@ impl History {
                     self.counted = self.measured;
                 }
             }
-            Fact::TurnEnded(_) => self.turn_open = false,
+            Fact::TurnEnded(it) => {
+                self.turn_open = false;
+                self.ended_in_loop = it.error.as_ref().is_some_and(|error| error.code == Code::TextLoop.name());
+            }
             Fact::HeadMoved(it) => {
                 self.jumps.push(Jump { seq: entry.seq, from: self.head(), to: it.to_seq });
                 match it.to_seq.map(|seq| self.index_of(seq)) {

@@ -187,6 +187,7 @@ codes! {
     InvalidResponse = "INVALID_RESPONSE", InvalidResponse;
     McpProtocol = "MCP_PROTOCOL", InvalidResponse;
     EmptyAnswer = "EMPTY_ANSWER", InvalidResponse;
+    TextLoop = "TEXT_LOOP", InvalidResponse;
     ResultInvalid = "RESULT_INVALID", InvalidResponse;
     ResultMissing = "RESULT_MISSING", InvalidResponse;
     OutputInvalid = "OUTPUT_INVALID", InvalidResponse;

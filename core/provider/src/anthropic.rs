@@ -17,6 +17,8 @@ use protocol::event::{Arguments, Attachment, Usage};
 
 /// The longest answer where the model's limit is unknown, tokens.
 const MAX_TOKENS: u64 = 32_000;
+/// In place of a temperature that the API does not take.
+const LOWER_TEMPERATURE: f64 = 0.7;
 /// The largest reasoning budget, tokens.
 const MAX_BUDGET: u64 = 32_000;
 
@@ -34,6 +36,8 @@ pub(super) struct Body<'a> {
     thinking: Option<ThinkingField>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -147,6 +151,11 @@ pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo) -> Body<'a> {
         (Some(effort), Thinking::Wished) if effort == Effort::None.name() => (None, None),
         (Some(effort), Thinking::Wished | Thinking::Always) => (adaptive, Some(OutputConfig { effort })),
     };
+    // The API takes 0 to 1, has 1 by itself, and lets a model that reasons have no other.
+    let is_free = thinking.is_none() && facts.thinking != Thinking::Always;
+    let temperature = facts
+        .temperature(request.temperature.filter(|_| is_free))
+        .map(|it| if it > 1.0 { LOWER_TEMPERATURE } else { it });
     Body {
         model: &request.model,
         max_tokens,
@@ -156,6 +165,7 @@ pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo) -> Body<'a> {
         tools: tools.collect(),
         thinking,
         output_config,
+        temperature,
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageField>,
@@ -217,6 +219,7 @@ pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks)
         tools: tools.collect(),
         reasoning_effort: effort.filter(|_| quirks.effort == EffortField::ReasoningEffort),
         reasoning: effort.filter(|_| quirks.effort == EffortField::Reasoning).map(|effort| Reasoning { effort }),
+        temperature: facts.temperature(request.temperature),
         prompt_cache_key: quirks.cache_key.then_some(&*request.cache_key),
         usage: quirks.usage_with_cost.then_some(UsageField { include: true }),
     }

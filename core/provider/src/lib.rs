@@ -38,6 +38,7 @@ pub mod refusal; // a server's failures as errors
 mod wait; // the wait that a server asks for
 mod window; // the window that a server names when it refuses a request
 mod repeats; // events that come twice
+mod text_loop; // answers that repeat themselves without end
 pub mod retry; // whether and when a failed request is tried again
 mod rest; // the rest of a thread between two parts of an answer
 mod server; // a dialect at an endpoint; most Providers are one
@@ -78,6 +79,8 @@ pub struct Request {
     pub model: String,
     /// The requested effort; `None` means the server's default.
     pub effort: Option<String>,
+    /// The requested temperature; `None` means the server's default.
+    pub temperature: Option<f64>,
     /// The fixed instructions, the same for every workspace and Turn.
     pub instructions: Arc<str>,
     /// The context documents, the same for the whole Session.

@@ -35,6 +35,10 @@ pub struct ModelInfo {
     pub sees_images: bool,
     /// The model takes tools, as far as its server has not said otherwise.
     pub takes_tools: bool,
+    /// The server takes an effort for this model, as far as it has not said otherwise.
+    pub takes_effort: bool,
+    /// The same for a temperature.
+    pub takes_temperature: bool,
     /// Efforts that the model accepts, lowest first. `None` means unknown; an empty list means that it accepts none.
     pub efforts: Option<Vec<Effort>>,
     /// How a request in the Messages dialect controls the reasoning.
@@ -52,6 +56,8 @@ impl Default for ModelInfo {
             max_output: None,
             sees_images: true,
             takes_tools: true,
+            takes_effort: true,
+            takes_temperature: true,
             efforts: None,
             thinking: Thinking::Never,
             price: None,
@@ -101,12 +107,17 @@ impl ModelInfo {
     }
 
     /// Maps a wanted effort to this model: the highest that it accepts up to the wanted one, else the lowest. `None`
-    /// for a model that accepts none.
+    /// for a model that accepts none, or whose server has refused one.
     pub fn effort(&self, wished: Option<&str>) -> Option<&'static str> {
-        let wished = Effort::parse(wished?).ok()?;
+        let wished = Effort::parse(wished?).ok().filter(|_| self.takes_effort)?;
         let Some(takes) = &self.efforts else { return Some(wished.name()) };
         let most = takes.iter().copied().filter(|effort| *effort <= wished).max();
         most.or_else(|| takes.iter().copied().min()).map(Effort::name)
+    }
+
+    /// Returns the temperature to send: models with efforts are those that reason, and refuse one.
+    pub fn temperature(&self, wished: Option<f64>) -> Option<f64> {
+        wished.filter(|_| self.takes_temperature && self.thinks() != Some(true))
     }
 
     /// Whether the model can reason, if that is known.
@@ -165,6 +176,8 @@ fn built_in(model: &str, host: &str) -> ModelInfo {
         max_output: Some(row.max_output).filter(|most| *most > 0),
         sees_images: row.sees_images,
         takes_tools: true,
+        takes_effort: true,
+        takes_temperature: true,
         efforts: row.efforts.map(<[Effort]>::to_vec),
         thinking: row.thinking,
         price: row.price.filter(|_| at_home && is_edition(&rest)).map(|[input, cached, cache_written, output]| Price {

@@ -29,6 +29,8 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<[&'static str; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning>,
 }
 
@@ -112,6 +114,7 @@ pub(super) fn body<'a>(request: &'a Request, facts: &ModelInfo, quirks: &Quirks)
         prompt_cache_key: &request.cache_key,
         // A model without reasoning rejects a request for reasoning content.
         include: (facts.thinks() != Some(false)).then_some(["reasoning.encrypted_content"]),
+        temperature: facts.temperature(request.temperature),
         reasoning: (effort.is_some() || summary.is_some()).then_some(Reasoning { effort, summary }),
     }
 }

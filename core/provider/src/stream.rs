@@ -16,6 +16,7 @@ use super::halves::{self, Joiner};
 use super::refusal::{closed, error_event};
 use super::repeats::Repeats;
 use super::retry::Patience;
+use super::text_loop::TextLoop;
 use super::wait::wait_in;
 use super::{Answer, Chunk, Failure, invalid, rest};
 use net::quoted;
@@ -32,7 +33,8 @@ const KEPT: usize = 400;
 ///
 /// # Errors
 /// `STREAM_CLOSED` and `STREAM_IDLE_TIMEOUT` when the stream breaks off, `INVALID_RESPONSE` when it is malformed,
-/// `ANSWER_TOO_LARGE` beyond 8 MiB of text, 1 MiB of arguments in one call or 128 calls, and
+/// `ANSWER_TOO_LARGE` beyond 8 MiB of text, 1 MiB of arguments in one call or 128 calls, `TEXT_LOOP` when it repeats itself
+/// without end, and
 /// errors that the server reports in it. [`Failure::after_content`] tells whether part of the answer arrived before.
 pub async fn hear<S, E>(
     dialect: Dialect,
@@ -51,6 +53,7 @@ where
     let mut last_news = Instant::now();
     let mut joiner = Joiner::default();
     let mut extent = AnswerExtent::default();
+    let mut text_loop = patience.ends_loops.then(TextLoop::default);
     let outcome = loop {
         let event = if let Some(until) = usable_until {
             // The answer is complete; an error can only affect the usage.
@@ -74,7 +77,7 @@ where
                 (heard_any, is_silent) = (true, false);
                 last_news = Instant::now();
                 if fits.is_ok() {
-                    fits = extent.add(&chunk);
+                    fits = extent.add(&chunk).and_then(|()| text_loop.as_mut().map_or(Ok(()), |it| it.add(&chunk)));
                 }
                 if fits.is_ok() {
                     say(joiner.chunk(chunk));

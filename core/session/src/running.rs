@@ -11,8 +11,8 @@ use context::prompt;
 use conversation::history::{History, Settings};
 use protocol::error::{Code, Error, ErrorBody, NoticeCode, Result};
 use protocol::event::{
-    AssistantMessage, Attachment, Delivery, Fact, Live, SettingsChanged, Severity, Status, ToolResult, TurnEnded,
-    TurnStatus, UserCommand, UserMessage,
+    AssistantMessage, Attachment, Delivery, Fact, Live, Reasoning, SettingsChanged, Severity, Status, ToolResult,
+    TurnEnded, TurnStatus, UserCommand, UserMessage,
 };
 use protocol::input::{Accepted, Message, SettingsChange};
 use turn::{Next, Outcome, Report, Reports, Signals, Step, Turn};
@@ -412,6 +412,12 @@ impl Session {
         }
         let draft = std::mem::take(&mut self.draft);
         let mut facts: Vec<Fact> = Vec::new();
+        // What the user has seen of a loop stays on the screen. This reasoning is not sent again.
+        let is_loop = outcome.error.as_ref().is_some_and(|error| error.code == Code::TextLoop);
+        if is_loop && !draft.reasoning.is_empty() {
+            let Settings { provider, model, .. } = self.history.settings.clone();
+            facts.push(Reasoning { text: draft.reasoning, provider, model, item: None }.into());
+        }
         if !draft.text.is_empty() {
             facts.push(AssistantMessage { text: draft.text, partial: true, phase: None }.into());
         }

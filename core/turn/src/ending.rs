@@ -103,6 +103,12 @@ pub(super) fn too_large(error: Error) -> Outcome {
     Outcome { details, ..Outcome::incomplete(error) }
 }
 
+/// Creates the outcome of an answer that was ended because it repeated itself. The part that arrived is kept.
+pub(super) fn text_loop(error: Error) -> Outcome {
+    let details = Map::from_iter([("output_truncation".to_owned(), Value::from("text_loop"))]);
+    Outcome { details, ..Outcome::incomplete(error) }
+}
+
 /// Creates the outcome of an incomplete answer. The part that arrived is recorded.
 pub(super) fn cut_short(reason: &str) -> Outcome {
     let other = || Remedy::ChooseModel { need: ModelNeed::Any };

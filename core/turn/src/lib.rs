@@ -13,7 +13,9 @@ use call::{Call, Caller, Gone};
 use context::lighter::Refused;
 use protocol::call_info::CallInfo;
 use protocol::error::{Code, Error};
-use protocol::event::{AssistantMessage, Fact, Live, Reasoning, SessionId, ToolCall, Toolset, TurnStatus, WaitsOn};
+use protocol::event::{
+    AssistantMessage, Fact, Live, Reasoning, SessionId, ToolCall, Toolset, TurnStatus, WaitsOn,
+};
 use protocol::remedy::{Limit, ModelNeed, Remedy};
 use provider::budget::Budget;
 use provider::gate::{Gate, Pass};
@@ -36,7 +38,7 @@ mod workflow; // a Turn that a scheduler carries out
 
 pub use children::Children;
 pub use ending::Outcome;
-use ending::{LoopGuard, MAX_CIRCLES, Reported, cut_short, empty_answer, too_large};
+use ending::{LoopGuard, MAX_CIRCLES, Reported, cut_short, empty_answer, text_loop, too_large};
 pub use relay::DeltaCoalescer;
 pub use reports::{Halt, Next, Report, Reports, Step};
 pub use services::{AgentOptions, CompactionOptions, Limits, Options};
@@ -260,6 +262,7 @@ impl Turn {
                     continue;
                 }
                 Err(failure) if failure.error.code == Code::AnswerTooLarge => return Ok(too_large(failure.error)),
+                Err(failure) if failure.error.code == Code::TextLoop => return Ok(text_loop(failure.error)),
                 Err(failure) if Retries::may_pass_elsewhere(&failure) && self.fall_back(&failure.error).await? => {
                     continue;
                 }
