@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::dialect::Dialect;
-use super::refusal::{REFUSED_TOOL, no_stream, refused_tool, told_with_status};
+use super::refusal::{REFUSED_PARAMETER, REFUSED_TOOL, no_stream, refused_parameter, refused_tool, told_with_status};
 use super::retry::Patience;
 use super::wait::{retry_after, wait_in};
 use super::{Failure, device_login, invalid, preset};
@@ -310,10 +310,12 @@ impl Endpoint {
         if error.code == Code::AuthRequired {
             error.remedy = self.key_fix();
         }
-        if error.code == Code::ProviderHttpError
-            && let Some(tool) = refused_tool(status, &body, tools)
-        {
-            error = error.with(REFUSED_TOOL, tool);
+        if error.code == Code::ProviderHttpError {
+            if let Some(parameter) = refused_parameter(status, &body) {
+                error = error.with(REFUSED_PARAMETER, parameter.name());
+            } else if let Some(tool) = refused_tool(status, &body, tools) {
+                error = error.with(REFUSED_TOOL, tool);
+            }
         }
         let retry_after = retry_after(&headers, jiff::Timestamp::now()).or_else(|| wait_in(&body));
         Failure { retry_after, ..Failure::from(error) }

@@ -299,6 +299,11 @@ pub trait Provider: Send + Sync {
         true
     }
 
+    /// Takes what the user has not been told of this Provider: which parameters it refused, and requests leave out from now on.
+    fn take_notices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns the body that would be sent. A Provider without a server describes the request instead.
     fn body(&self, request: Request) -> RequestBody {
         RequestBody::described(request)

@@ -115,6 +115,10 @@ impl Provider for Recording {
         self.provider.writes_summaries()
     }
 
+    fn take_notices(&self) -> Vec<String> {
+        self.provider.take_notices()
+    }
+
     fn body(&self, request: Request) -> RequestBody {
         self.provider.body(request)
     }

@@ -13,8 +13,10 @@ use protocol::remedy::{ModelNeed, Remedy};
 use protocol::tool_spec::ToolSpec;
 
 mod class; // what a refusal is about
+mod parameter; // parameters that a request can do without
 
 use class::{Class, Told, class};
+pub(super) use parameter::{Parameter, REFUSED_PARAMETER};
 
 /// The detail of an error that names the tool whose definition the server refused.
 pub const REFUSED_TOOL: &str = "tool";
@@ -119,6 +121,12 @@ pub(super) fn refused_tool(status: u16, body: &str, tools: &[ToolSpec]) -> Optio
     });
     let found = named.or_else(|| tools.get(number?));
     found.map(|it| it.name.to_string())
+}
+
+/// Returns the parameter that a server refuses, if requests can do without it.
+pub(super) fn refused_parameter(status: u16, body: &str) -> Option<Parameter> {
+    let error = error_in(body);
+    parameter::refused_parameter(status, error["param"].as_str().unwrap_or_default(), &whole_message(&error, body))
 }
 
 /// Returns the request id that a Provider's support needs.

@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use super::endpoint::{Body, Endpoint};
 use super::listing::{Listed, Loaded};
-use super::models::ModelInfo;
+use super::models::{ModelInfo, Thinking};
 use super::preset::Quirks;
+use super::refusal::Parameter;
 use super::retry::Patience;
 use super::stream::hear;
 use super::window::WINDOW;
@@ -50,6 +51,10 @@ pub(super) struct Server {
     blind: Mutex<HashSet<String>>,
     /// Models that take no tools, as the server says.
     without_tools: Mutex<HashSet<String>>,
+    /// Parameters that models refused.
+    left_out: Mutex<HashSet<(String, Parameter)>>,
+    /// What the user has not been told of them.
+    notices: Mutex<Vec<String>>,
 }
 
 impl Server {
@@ -64,6 +69,8 @@ impl Server {
             takes_no_reasoning: AtomicBool::new(!quirks.gives_reasoning_back),
             blind: Mutex::default(),
             without_tools: Mutex::default(),
+            left_out: Mutex::default(),
+            notices: Mutex::default(),
             quirks,
         }
     }
@@ -110,8 +117,8 @@ impl Server {
 
     /// Remembers a rejected feature, if requests can do without it. Returns whether the request can be sent again
     /// without it.
-    fn leave_out(&self, model: &str, failure: &Failure) -> bool {
-        let configured = &failure.error.message;
+    fn leave_out(&self, request: &Request, failure: &Failure) -> bool {
+        let (model, configured) = (&request.model, &failure.error.message);
         if failure.after_content {
             return false;
         }
@@ -121,8 +128,34 @@ impl Server {
             Code::ReasoningRejected if configured.contains("reasoning_") => {
                 !self.takes_no_reasoning.swap(true, Ordering::Relaxed)
             }
-            _ => configured.contains("reasoning.summary") && !self.without_summaries.swap(true, Ordering::Relaxed),
+            _ if configured.contains("reasoning.summary") && !self.without_summaries.swap(true, Ordering::Relaxed) => {
+                true
+            }
+            _ => Parameter::of(&failure.error).is_some_and(|it| self.leave_out_parameter(request, it, configured)),
         }
+    }
+
+    /// Sends a parameter that the server has refused no more to this model. Returns whether the request has had it.
+    fn leave_out_parameter(&self, request: &Request, parameter: Parameter, said: &str) -> bool {
+        let before = self.written(request);
+        let model = request.model.clone();
+        if !self.left_out.lock().insert((model.clone(), parameter)) {
+            return false;
+        }
+        if self.written(request) == before {
+            self.left_out.lock().remove(&(model, parameter));
+            return false;
+        }
+        let said = self.endpoint.without_secrets(said);
+        let name = parameter.name();
+        self.notices
+            .lock()
+            .push(format!("{model} does not take `{name}`, so requests go without it from now on ({said})"));
+        true
+    }
+
+    fn is_left_out(&self, model: &str, parameter: Parameter) -> bool {
+        self.left_out.lock().contains(&(model.to_owned(), parameter))
     }
 
     /// Stores the windows that the server lists for its models.
@@ -134,14 +167,16 @@ impl Server {
 
     /// Writes the body of a request, without the features that the server rejects.
     fn written(&self, request: &Request) -> Vec<u8> {
-        self.endpoint.dialect().body(request, &self.facts(&request.model), &self.quirks_now())
+        self.endpoint.dialect().body(request, &self.facts(&request.model), &self.quirks_for(&request.model))
     }
 
     /// The quirks, with the features that the server has rejected so far.
-    fn quirks_now(&self) -> Quirks {
+    fn quirks_for(&self, model: &str) -> Quirks {
         let reasoning_summaries = !self.without_summaries.load(Ordering::Relaxed);
         let gives_reasoning_back = !self.takes_no_reasoning.load(Ordering::Relaxed);
-        Quirks { reasoning_summaries, gives_reasoning_back, ..self.quirks }
+        let cache_key = self.quirks.cache_key && !self.is_left_out(model, Parameter::CacheKey);
+        let asks_for_usage = self.quirks.asks_for_usage && !self.is_left_out(model, Parameter::StreamOptions);
+        Quirks { reasoning_summaries, gives_reasoning_back, cache_key, asks_for_usage, ..self.quirks }
     }
 
     async fn ask(&self, request: &Request, on_chunk: &mut (dyn FnMut(Chunk) + Send)) -> Result<Answer, Failure> {
@@ -185,6 +220,11 @@ impl Provider for Server {
         let mut facts = ModelInfo::of(model, self.endpoint.host(), configured);
         facts.sees_images &= !self.blind.lock().contains(model);
         facts.takes_tools &= !self.without_tools.lock().contains(model);
+        facts.takes_effort &= !self.is_left_out(model, Parameter::Effort);
+        facts.takes_temperature &= !self.is_left_out(model, Parameter::Temperature);
+        if self.is_left_out(model, Parameter::Thinking) {
+            facts.thinking = Thinking::Never;
+        }
         // The user's setting comes first, then the server's: it may run with a smaller window than the model supports.
         if configured.is_none_or(|configured| configured.window.is_none()) {
             let learnt = self.windows.lock().get(model).copied();
@@ -209,9 +249,14 @@ impl Provider for Server {
         *self.endpoint.patience()
     }
 
+    fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock())
+    }
+
     fn body(&self, request: Request) -> RequestBody {
         let facts = self.facts(&request.model);
-        RequestBody::sent(request, self.endpoint.dialect(), facts, self.quirks_now())
+        let quirks = self.quirks_for(&request.model);
+        RequestBody::sent(request, self.endpoint.dialect(), facts, quirks)
     }
 
     fn answer<'a>(
@@ -226,7 +271,7 @@ impl Provider for Server {
                     self.learn_from(&request.model, failure);
                 }
                 match asked {
-                    Err(failure) if self.leave_out(&request.model, &failure) => {}
+                    Err(failure) if self.leave_out(request, &failure) => {}
                     answer => break answer,
                 }
             };

@@ -12,9 +12,9 @@ use tokio::sync::{oneshot, watch};
 use call::{Call, Caller, Gone};
 use context::lighter::Refused;
 use protocol::call_info::CallInfo;
-use protocol::error::{Code, Error};
+use protocol::error::{Code, Error, NoticeCode};
 use protocol::event::{
-    AssistantMessage, Fact, Live, Reasoning, SessionId, ToolCall, Toolset, TurnStatus, WaitsOn,
+    AssistantMessage, Fact, Live, Reasoning, SessionId, Severity, ToolCall, Toolset, TurnStatus, WaitsOn,
 };
 use protocol::remedy::{Limit, ModelNeed, Remedy};
 use provider::budget::Budget;
@@ -362,6 +362,10 @@ impl Turn {
             let mut on_chunk = |chunk| relay.take(chunk);
             let outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)).await;
             drop(pass);
+            for message in step.provider.take_notices() {
+                let code = NoticeCode::ParameterDropped.name().to_owned();
+                self.live(Live::Notice { severity: Severity::Warning, code, message, remedy: None }).await?;
+            }
             let mut failure = match outcome {
                 Ok(answer) => return Ok(Ok(answer)),
                 Err(failure) => failure,
