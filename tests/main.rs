@@ -65,6 +65,7 @@ mod stories {
     // The Provider.
     mod answer_limits; // answers beyond every limit
     mod text_loops; // answers that repeat themselves without end
+    mod price_steps; // requests that cost more for their length
     mod refused_parameters; // parameters that a server does not take
     mod credentials; // keys and tokens: stored, used, renewed, never shown
     mod local_servers; // servers on their usual ports

@@ -101,6 +101,7 @@ impl Cli {
             compaction: CompactionOptions {
                 author: config.compaction.summary,
                 threshold: config.compaction.threshold.unwrap_or(CompactionOptions::default().threshold),
+                below_price_step: config.compaction.below_price_step.unwrap_or(false),
             },
             agents: AgentOptions::from(&config.agents),
             results: ResultLimits {

@@ -389,8 +389,9 @@ impl App {
 
     fn refresh_window(&mut self) {
         let settings = &self.state.history.settings;
-        self.state.session.window =
-            self.harness.as_ref().and_then(|h| h.providers().window(&settings.provider, &settings.model));
+        let facts = self.harness.as_ref().map(|h| h.providers().facts(&settings.provider, &settings.model));
+        self.state.session.window = facts.as_ref().and_then(|it| it.window);
+        self.state.session.price_step = facts.and_then(|it| it.price?.step);
     }
 
     /// Handles an event of the terminal.

@@ -328,6 +328,7 @@ section! {
     "compaction" CompactionConfig {
         summary: SummaryAuthor = ("Summary by", Choice(&["auto", "model", "pixir"]), NextStart, Default::Text("auto"), "who writes the summary of a compaction");
         threshold: Option<f64> = ("Automatic at", Amount("of the window"), NextStart, Default::Amount(0.85), "the used part of the window at which pixir compacts").takes(Bounds::within(0.3, 0.95, "is out of range", "a number"));
+        below_price_step: Option<bool> = ("Below a price step", Switch, NextStart, Default::Switch(false), "pixir compacts before requests are so long that the model's maker asks more for them");
     }
 }
 

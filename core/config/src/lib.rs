@@ -176,6 +176,8 @@ pub struct PriceConfig {
     pub cache_written: Option<f64>,
     /// Output tokens.
     pub output: f64,
+    /// What a long request costs more.
+    pub step: Option<Step>,
 }
 
 /// Who writes the summary of a compaction.
@@ -213,7 +215,8 @@ impl RequestsConfig {
 const PROVIDER_KEYS: [&str; 9] =
     ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
 const MODEL_KEYS: [&str; 6] = ["model_name", "window", "max_output", "vision", "efforts", "price"];
-const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_written", "output"];
+const PRICE_KEYS: [&str; 5] = ["input", "cached", "cache_written", "output", "step"];
+const STEP_KEYS: [&str; 3] = ["above", "input", "output"];
 
 impl Config {
     /// Reads a configuration file. A missing file counts as empty.
@@ -270,6 +273,9 @@ impl Config {
         for (name, model) in table.get("models").and_then(toml::Value::as_table).into_iter().flatten() {
             if let Some(price) = model.get("price").and_then(toml::Value::as_table) {
                 check_keys(price, &PRICE_KEYS, &format!("models.{name}.price."))?;
+                if let Some(step) = price.get("step").and_then(toml::Value::as_table) {
+                    check_keys(step, &STEP_KEYS, &format!("models.{name}.price.step."))?;
+                }
             }
         }
         let bounds = catalogue::check(&table);

@@ -19,7 +19,8 @@ pub struct Price {
 }
 
 /// A request with more input than this costs more as a whole.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "PriceStep")]
 pub struct Step {
     /// Tokens of input, cached ones too.
     pub above: u64,
@@ -54,7 +55,7 @@ impl From<PriceConfig> for Price {
             cached: it.cached.unwrap_or(it.input),
             cache_written: it.cache_written.unwrap_or(it.input),
             output: it.output,
-            step: None,
+            step: it.step,
         }
     }
 }

@@ -5,6 +5,8 @@ pub use config::{Price, Step};
 pub use protocol::effort::Effort;
 use protocol::event::{Cost, Usage};
 
+#[cfg(test)]
+mod second_table; // its prices against those of others
 mod table; // the built-in models
 
 use table::{KNOWN, step};

@@ -9,7 +9,7 @@ use context::prompt;
 use conversation::history::Settings;
 use protocol::error::{Code, Error, NoticeCode, Result};
 use protocol::event::{Fact, Label, SettingsChanged, Severity, Toolset, Trigger};
-use turn::smaller;
+use turn::{CompactionOptions, smaller};
 
 /// How often History is compacted before one request; each compaction leaves half as much as the one before.
 const MAX_SHRINKS: u32 = 4;
@@ -36,8 +36,12 @@ impl Session {
         let estimated = self.fixed_tokens();
         let scale = self.history.scale(estimated);
         let fixed = scale.count(estimated);
-        let threshold = self.services.options.compaction.threshold;
-        let is_full = |tokens: u64| tokens as f64 >= window as f64 * threshold;
+        let CompactionOptions { threshold, below_price_step, .. } = self.services.options.compaction;
+        let step = facts.price.and_then(|price| price.step).map(|step| step.above).filter(|_| below_price_step);
+        // Without room for a conversation below the step, the window is all that counts.
+        let step = step.filter(|above| leaves_room(fixed, *above));
+        let working = step.map_or(window, |above| above.min(window));
+        let is_full = |tokens: u64| tokens as f64 >= working as f64 * threshold;
         if facts.window.is_some_and(|window| !leaves_room(fixed, window)) {
             return Err(self.cannot_fit(fixed, window, "its instructions and tools"));
         }
@@ -45,7 +49,7 @@ impl Session {
             if !is_full(self.history.expected_tokens(estimated)) {
                 return Ok(None);
             }
-            let room = Room { window, fixed, scale, shrink };
+            let room = Room { window: working, fixed, scale, shrink };
             if self.shorten_newest(room).await? && !is_full(self.history.expected_tokens(estimated)) {
                 return Ok(None);
             }

@@ -139,11 +139,13 @@ pub struct CompactionOptions {
     pub author: SummaryAuthor,
     /// The used part of the window at which a compaction begins by itself, from 0.3 to 0.95.
     pub threshold: f64,
+    /// A conversation is also compacted before its requests reach the length at which they cost more.
+    pub below_price_step: bool,
 }
 
 impl Default for CompactionOptions {
     fn default() -> CompactionOptions {
-        CompactionOptions { author: SummaryAuthor::default(), threshold: 0.85 }
+        CompactionOptions { author: SummaryAuthor::default(), threshold: 0.85, below_price_step: false }
     }
 }
 

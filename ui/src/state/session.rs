@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pixir_core::event::{ContextReport, JobState, SessionId, Status};
+use pixir_core::provider::models::Step;
 use pixir_core::store::Summary;
 use pixir_core::{Error, Tier};
 
@@ -45,6 +46,8 @@ pub(crate) struct SessionFacts {
     pub(crate) context: Option<Box<ContextReport>>,
     /// The model's window, in tokens.
     pub(crate) window: Option<u64>,
+    /// What the model's requests cost more above a length.
+    pub(crate) price_step: Option<Step>,
     /// Turns that have ended while the Session was on the screen.
     pub(crate) turns_ended: u64,
 }
@@ -71,6 +74,7 @@ impl SessionFacts {
             agents: Agents::default(),
             context: None,
             window: None,
+            price_step: None,
             turns_ended: 0,
         }
     }

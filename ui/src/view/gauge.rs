@@ -46,6 +46,9 @@ pub(super) fn spans(state: &State, columns: usize) -> Vec<Span<'static>> {
     if !with_bar.is_some_and(&mut add) && !number.content.is_empty() {
         add(vec![number]);
     }
+    if let Some(warning) = price_step(state) {
+        add(vec![Span::styled(warning, theme.fg(theme.warning))]);
+    }
     let dim = |text: String| vec![Span::styled(text, theme.dim())];
     let jobs = state.session.jobs.iter().filter(|job| job.status == JobStatus::Running).count();
     match jobs {
@@ -73,6 +76,27 @@ pub(super) fn spans(state: &State, columns: usize) -> Vec<Span<'static>> {
     spans
 }
 
+/// From this part of the length on at which requests cost more, the user is warned, in percent.
+const WARNED_AT: u64 = 85;
+
+/// Warns of requests that cost more for their length, from a little before on.
+fn price_step(state: &State) -> Option<String> {
+    let step = state.session.price_step.filter(|_| super::header::is_connected(state))?;
+    let used = used(state);
+    let times = if step.input.fract() == 0.0 { format!("{:.0}", step.input) } else { format!("{:.1}", step.input) };
+    let above = human_count(step.above);
+    match used * 100 / step.above.max(1) {
+        ..WARNED_AT => None,
+        _ if used <= step.above => Some(format!("{times}× the price above {above}")),
+        _ => Some(format!("{times}× the price: above {above}")),
+    }
+}
+
+/// The tokens of the next request, without the message that is being written.
+fn used(state: &State) -> u64 {
+    state.history.last_input.unwrap_or_else(|| state.history.estimated_tokens())
+}
+
 /// How full the window is, in words and in percent.
 fn window(state: &State) -> (String, Option<u64>) {
     let history = &state.history;
@@ -80,7 +104,7 @@ fn window(state: &State) -> (String, Option<u64>) {
     if !super::header::is_connected(state) {
         return (String::new(), None);
     }
-    let used = history.last_input.unwrap_or_else(|| history.estimated_tokens());
+    let used = used(state);
     let mark = if history.last_input.is_some() { "" } else { "~" };
     match state.session.window {
         Some(window) => {
@@ -123,6 +147,6 @@ fn traffic(state: &State) -> String {
 /// All of it as text, for the side panel.
 pub(super) fn text(state: &State) -> String {
     let cost = cost(state);
-    let parts = [window(state).0, traffic(state), cost];
+    let parts = [window(state).0, price_step(state).unwrap_or_default(), traffic(state), cost];
     parts.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" · ")
 }

@@ -50,7 +50,8 @@ pub(super) fn step(row: &Known) -> Option<Step> {
 }
 
 // The windows are the most input that the servers take, where that is less than the window: gpt-5 to gpt-5.3 have 400,000 tokens,
-// and take 272,000.
+// and take 272,000, as gpt-5.4-mini and gpt-5.4-nano do. DeepSeek asks half of its price outside of peak hours; these are the prices
+// of peak hours, so that a limit on cost holds at any time.
 #[rustfmt::skip]
 pub(super) const KNOWN: &[Known] = &[
     known("gpt-4.1", "openai.com", 1_047_576, 32_768, SEES, NONE_AT_ALL, Thinking::Never, Some([2.0, 0.5, 2.0, 8.0])),
@@ -78,8 +79,8 @@ pub(super) const KNOWN: &[Known] = &[
     known("gpt-5.3-codex", "openai.com", 272_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([1.75, 0.175, 1.75, 14.0])),
     known("gpt-5.3-codex-spark", "openai.com", 128_000, 32_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([1.75, 0.175, 1.75, 14.0])),
     known("gpt-5.4", "openai.com", 1_050_000, 128_000, SEES, Some(&[Nothing, Low, Medium, High, XHigh]), Thinking::Never, Some([2.5, 0.25, 2.5, 15.0])),
-    known("gpt-5.4-mini", "openai.com", 400_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([0.75, 0.075, 0.75, 4.5])),
-    known("gpt-5.4-nano", "openai.com", 400_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([0.2, 0.02, 0.2, 1.25])),
+    known("gpt-5.4-mini", "openai.com", 272_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([0.75, 0.075, 0.75, 4.5])),
+    known("gpt-5.4-nano", "openai.com", 272_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([0.2, 0.02, 0.2, 1.25])),
     known("gpt-5.4-pro", "openai.com", 1_050_000, 128_000, SEES, Some(&[Medium, High, XHigh]), Thinking::Never, Some([30.0, 30.0, 30.0, 180.0])),
     known("gpt-5.5", "openai.com", 1_050_000, 128_000, SEES, Some(&[Nothing, Low, Medium, High, XHigh]), Thinking::Never, Some([5.0, 0.5, 5.0, 30.0])),
     known("gpt-5.5-pro", "openai.com", 1_050_000, 128_000, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([30.0, 30.0, 30.0, 180.0])),
@@ -135,8 +136,8 @@ pub(super) const KNOWN: &[Known] = &[
     known("gemini-4-hydrogen", "googleapis.com", 1_048_576, 65_536, SEES, Some(&[Low, Medium, High, XHigh]), Thinking::Never, Some([1.5, 0.075, 1.5, 7.5])),
     known("deepseek-chat", "deepseek.com", 1_000_000, 8_192, BLIND, NONE_AT_ALL, Thinking::Never, Some([0.28, 0.028, 0.28, 0.42])),
     known("deepseek-reasoner", "deepseek.com", 1_000_000, 128_000, BLIND, UNKNOWN, Thinking::Never, Some([0.28, 0.028, 0.28, 0.42])),
-    known("deepseek-flash", "deepseek.com", 1_000_000, 393_216, SEES, Some(&[Low, High, Max]), Thinking::Never, Some([0.15, 0.003, 0.15, 0.6])),
-    known("deepseek-v4-flash", "deepseek.com", 1_000_000, 384_000, BLIND, Some(&[Low, High, Max]), Thinking::Never, Some([0.15, 0.003, 0.15, 0.6])),
+    known("deepseek-flash", "deepseek.com", 1_000_000, 393_216, SEES, Some(&[Low, High, Max]), Thinking::Never, Some([0.3, 0.006, 0.3, 1.2])),
+    known("deepseek-v4-flash", "deepseek.com", 1_000_000, 384_000, BLIND, Some(&[Low, High, Max]), Thinking::Never, Some([0.3, 0.006, 0.3, 1.2])),
     known("deepseek-v4-pro", "deepseek.com", 1_048_576, 384_000, BLIND, Some(&[Low, High, Max]), Thinking::Never, Some([1.32, 0.044, 1.32, 3.96])),
     known("kimi-k2-0711", "moonshot.ai", 131_072, 16_384, BLIND, NONE_AT_ALL, Thinking::Never, Some([0.6, 0.15, 0.6, 2.5])),
     known("kimi-k2-0905", "moonshot.ai", 262_144, 262_144, BLIND, NONE_AT_ALL, Thinking::Never, Some([0.6, 0.15, 0.6, 2.5])),
