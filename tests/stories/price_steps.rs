@@ -15,12 +15,12 @@ fn replies() -> Vec<crate::server::Reply> {
     vec![text(&long_answer("first")), text(&long_answer("second")), text("That was the third."), text("And the last.")]
 }
 
-/// A configuration with a price step a little above two long answers.
+/// A configuration with a price step a little above one long answer.
 fn configured(more: &str) -> (Shell, Server, u64) {
     let probe = Server::counting(vec![text("Hello.")], 200_000);
     let ran = ask(&Shell::new(&[]), &probe, Dialect::Chat, &["first"]);
     let tokens = ran.document()["usage"]["input"].as_u64().expect("tokens");
-    let above = tokens + 12_000;
+    let above = tokens + 13_500;
     let shell = Shell::new(&[]);
     let step = format!("step = {{ above = {above}, input = 2.0, output = 1.5 }}");
     let price = format!("[models.\"custom/m\"]\nwindow = 200000\nprice = {{ input = 1.0, output = 2.0, {step} }}\n");
