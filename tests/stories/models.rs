@@ -141,7 +141,10 @@ fn a_preset_needs_only_its_name_and_a_typo_gets_a_suggestion() {
         ("effort = \"hihg\"\n", "one of: none, minimal, low, medium, high, xhigh, max"),
         ("[requests]\nidle = -1\n", "a number of seconds above 0 and at most 86400"),
         ("[requests]\nidel = 1\n", "did you mean requests.idle?"),
-        ("[models.\"a/b\"]\nprice = { in = 1, output = 2 }\n", "known keys: input, cached, cache_written, output"),
+        (
+            "[models.\"a/b\"]\nprice = { in = 1, output = 2 }\n",
+            "known keys: input, cached, cache_written, output, step",
+        ),
     ];
     for (config, fix) in rows {
         shell.configure(config);
