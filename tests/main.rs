@@ -85,6 +85,7 @@ mod stories {
     // Tools.
     mod ask_user; // questions of the model
     mod descriptors; // what pixir was started with, and no program gets
+    mod encodings; // files in other encodings than UTF-8
     mod escapes; // ways out of the sandbox, each tried
     mod edits; // what `edit` and `apply_patch` forgive
     mod replaced; // what a file has besides its words, when it is replaced

@@ -14,6 +14,7 @@ use pixir_core::event::{
 };
 use pixir_core::history::History;
 use pixir_core::text::clean::{clean, visible};
+use pixir_core::text::encoding;
 use pixir_core::text::human::next_attempt;
 use pixir_core::{Entry, Fact, Harness, Live};
 use serde_json::{Value, json};
@@ -422,12 +423,13 @@ impl Projection {
     fn diff(&self, it: &FileChange) -> Value {
         let bytes = |blob: &Option<String>| blob.as_ref().and_then(|name| self.harness.blobs().get(name).ok());
         let (before, after) = (bytes(&it.before_blob), bytes(&it.after_blob));
-        let text = |bytes: &Option<Vec<u8>>| {
-            let bytes = bytes.as_ref().filter(|it| it.len() <= MOST_SIDE)?;
-            String::from_utf8(bytes.clone()).ok()
-        };
+        let is_short = |bytes: &Option<Vec<u8>>| bytes.as_ref().is_none_or(|it| it.len() <= MOST_SIDE);
+        let texts = (is_short(&before) && is_short(&after))
+            .then(|| encoding::both(before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default()))
+            .flatten();
         let path = self.absolute(&it.path);
-        let (old, new) = (text(&before), text(&after));
+        let (old, new) = texts.unzip();
+        let (old, new) = (old.filter(|_| before.is_some()), new.filter(|_| after.is_some()));
         let is_whole = match it.kind {
             ChangeKind::Created => new.is_some(),
             ChangeKind::Modified => old.is_some() && new.is_some(),

@@ -134,7 +134,7 @@ fn for_the_screen(cli: &Cli, prompt: Option<String>) -> Result<Option<String>> {
 fn first_prompt(cli: &Cli, prompt: Option<String>, headless: bool, hosted: bool) -> Result<Option<String>> {
     let prompt = match prompt {
         Some(prompt) if hosted => prompt,
-        Some(prompt) if prompt == "-" => stdin::all()?.ok_or_else(no_prompt)?,
+        Some(prompt) if prompt == "-" => stdin::all(cli)?.ok_or_else(no_prompt)?,
         Some(prompt) if headless => match stdin::beside(cli)? {
             Some(document) => format!("{prompt}\n\n<document source=\"stdin\">\n{}\n</document>", document.trim_end()),
             None => prompt,
@@ -146,7 +146,7 @@ fn first_prompt(cli: &Cli, prompt: Option<String>, headless: bool, hosted: bool)
                 Remedy::text("leave out `>&-`, or use ").and_flag("--headless").and_text(" with a file as stdout");
             return Err(Error::new(Code::WriteFailed, "stdout is closed, and the terminal interface draws there", fix));
         }
-        None if headless => stdin::all()?.ok_or_else(no_prompt)?,
+        None if headless => stdin::all(cli)?.ok_or_else(no_prompt)?,
         None if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() => {
             let term = cli.environment.variable("TERM").unwrap_or_default();
             return Err(Error {

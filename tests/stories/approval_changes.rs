@@ -43,6 +43,11 @@ impl Case {
         Case { tool: "write", args: json!({ "path": self.path, "content": content }), ..self }
     }
 
+    fn converts(self, content: &str) -> Case {
+        let args = json!({ "path": self.path, "content": content, "encoding": "utf-8" });
+        Case { tool: "write", args, ..self }
+    }
+
     /// Exactly these bytes, also where they are no text.
     fn becomes(self, bytes: &[u8]) -> Case {
         use base64::Engine as _;
@@ -106,18 +111,50 @@ fn cases() -> Vec<Case> {
             "UTF-16 that becomes UTF-8",
             "notes.txt",
             b"\xff\xfeh\0i\0\n\0",
-            &["[not UTF-8, 8B → text, 9B", "-\\xff\\xfeh\\x00i\\x00", "+hi", "+there"],
-            (2, 2),
+            &["[encoding: UTF-16LE with BOM → UTF-8]", "+there"],
+            (1, 0),
+        )
+        .converts("hi\nthere\n"),
+        Case::new(
+            "UTF-16 that gets a line",
+            "notes.txt",
+            b"\xff\xfeh\0i\0\n\0",
+            &["[encoding: UTF-16LE with BOM]", "+there"],
+            (1, 0),
         )
         .writes("hi\nthere\n"),
+        Case::new(
+            "UTF-16 that another program is to overwrite",
+            "notes.txt",
+            b"\xff\xfeh\0i\0\n\0",
+            &["[encoding: UTF-16LE with BOM → UTF-8]", "-hi", "+Łódź"],
+            (1, 1),
+        )
+        .becomes("Łódź\n".as_bytes()),
         Case::new(
             "Latin-1 that becomes UTF-8",
             "menu.txt",
             b"na\xefve caf\xe9\nsame\n",
-            &["-na\\xefve caf\\xe9", "+naïve café", "not UTF-8"],
+            &["[encoding: Latin-1 (ISO-8859-1) → UTF-8]", "-naïve café", "+naïve cafés"],
             (1, 1),
         )
-        .writes("naïve café\nsame\n"),
+        .converts("naïve cafés\nsame\n"),
+        Case::new(
+            "Latin-1 in which a word changes",
+            "menu.txt",
+            b"na\xefve caf\xe9\nsame\n",
+            &["[encoding: Latin-1 (ISO-8859-1)]", "-naïve café", "+naïve cafés"],
+            (1, 1),
+        )
+        .edits("café", "cafés"),
+        Case::new(
+            "UTF-8 with a fault",
+            "menu.txt",
+            b"gr\xc3\xb6\xc3\x9fer caf\xe9\nsame\n",
+            &["-größer caf\\xe9", "+kleiner caf\\xe9", "not UTF-8"],
+            (1, 1),
+        )
+        .edits("größer", "kleiner"),
         Case::new(
             "an image that becomes text",
             "logo.png",

@@ -7,6 +7,7 @@ use permissions::shell::quote;
 use protocol::error::{Code, Error};
 use protocol::event::{Colouring, Printed, Truncated};
 use storage::outputs::MAX_SPILL;
+use text::encoding;
 use text::human::{human_duration, human_size};
 use text::long_line::{LONGEST, LeftOut, LongLine};
 use text::media::{Guard, REPLACEMENT, media_type};
@@ -91,7 +92,7 @@ impl Capture {
             control: 0,
             newlines: 0,
             ends_open: false,
-            guard: Guard::default(),
+            guard: Guard::of(encoding::Source::Output),
             spill: Spill::new(overflow),
         }
     }
@@ -99,6 +100,9 @@ impl Capture {
     /// States which file the stream carries.
     pub fn is_of(&mut self, source: Option<Source>) {
         self.is_of_files |= source.is_some();
+        if source.is_some() {
+            self.guard = Guard::of(encoding::Source::File);
+        }
         self.source = source;
     }
 
@@ -123,6 +127,10 @@ impl Capture {
         if self.is_of_files && self.control > 0 {
             end_line(text);
             text.push_str(&format!("…[{} bytes of terminal control are not shown]\n", self.control));
+        }
+        if let Some(encoding) = self.guard.encoding() {
+            end_line(text);
+            text.push_str(&format!("…[decoded from {encoding}]\n"));
         }
         if self.guard.replaced() > 0 {
             end_line(text);
@@ -213,7 +221,7 @@ impl Capture {
     /// Ends a last line without a newline, and a last character that is not whole.
     fn end(&mut self) {
         let last = self.guard.end();
-        self.add(last);
+        self.add(&last);
         if let Some(left_out) = self.long.as_mut().and_then(LongLine::end) {
             self.first_cut.get_or_insert((self.newlines + 1, left_out));
             self.show(left_out.mark().as_bytes());
@@ -231,10 +239,10 @@ impl Capture {
 
     /// Finishes the stream for the model. The text of a long stream is its start and its end; of files, its start.
     pub fn finish(mut self) -> Presented {
+        self.end();
         if self.is_binary() {
             return self.finish_binary();
         }
-        self.end();
         if self.shown <= self.budget.bytes as u64 && self.lines() <= self.budget.lines {
             return self.finish_whole();
         }

@@ -10,6 +10,7 @@ use protocol::call_info::CallInfo;
 use protocol::error::{Code, Error, Result};
 use protocol::event::{FileChange, Preview};
 use protocol::remedy::Remedy;
+use text::encoding::{self, Encoding, Unfit};
 use text::form;
 use text::human::human_size;
 
@@ -32,20 +33,40 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Computes the preview of a change of all of a file, which keeps its byte order mark and ends of lines; changes nothing.
+    /// Computes the preview of a change of all of a file, which keeps its encoding, byte order mark and ends of lines; changes
+    /// nothing.
     ///
     /// # Errors
     /// `NOT_REGULAR_FILE`; `WRITE_FAILED` for a protected output folder; `FILE_CHANGED` if the file changed since the
-    /// model read it.
+    /// model read it; `INVALID_ARGS` for a character that the encoding does not have.
     pub fn preview(would: &str, ctx: &Context, at: Inside, after: Vec<u8>) -> Result<Replacement> {
+        Replacement::formed(would, ctx, at, |before| match before {
+            Some(before) => form::kept(before, after),
+            None => Ok((after, Vec::new())),
+        })
+    }
+
+    /// Computes the preview of a whole file with this text in this encoding; changes nothing.
+    ///
+    /// # Errors
+    /// As [`Replacement::preview`].
+    pub fn encoded(would: &str, ctx: &Context, at: Inside, text: &str, encoding: Encoding) -> Result<Replacement> {
+        Replacement::formed(would, ctx, at, |before| form::converted(before, text, encoding))
+    }
+
+    /// Computes the preview of a whole file whose bytes and notes are made of the bytes before.
+    fn formed(
+        would: &str,
+        ctx: &Context,
+        at: Inside,
+        form: impl FnOnce(Option<&[u8]>) -> Result<(Vec<u8>, Vec<String>), Unfit>,
+    ) -> Result<Replacement> {
         ctx.workspace.check_writable(&at)?;
         let to = ctx.workspace.destination(&at)?;
         let before = ctx.workspace.read_if_there(to.at())?;
         check_seen(ctx, to.at(), before.as_ref())?;
-        let (after, notes) = match &before {
-            Some(before) => form::kept(&before.bytes, after),
-            None => (after, Vec::new()),
-        };
+        let old = before.as_ref().map(|before| before.bytes.as_slice());
+        let (after, notes) = form(old).map_err(|unfit| unfit.error(&to.at().display()))?;
         Ok(Replacement::of(would, ctx, to, before, Some(after))?.noting(notes))
     }
 
@@ -225,8 +246,7 @@ pub fn of_change(it: Shown) -> Preview {
 /// Refuses to replace a file that the model took for absent: git ignores it, so no search has shown it, and the model has not
 /// read it.
 fn check_seen(ctx: &Context, at: &Inside, before: Option<&Contents>) -> Result<()> {
-    let is_text =
-        |it: &&Contents| !it.bytes.is_empty() && std::str::from_utf8(&it.bytes).is_ok_and(|text| !text.contains('\0'));
+    let is_text = |it: &&Contents| !it.bytes.is_empty() && encoding::decoded(&it.bytes).is_some();
     // Outside a Session nothing is remembered of what was read, and the rules are those of the workspace.
     let root = ctx.workspace.root();
     if ctx.jobs.is_none()
@@ -321,6 +341,8 @@ pub fn apply(all: Vec<Replacement>, ctx: &Context) -> Result<Applied> {
 
 /// The first line that differs, from 1.
 pub fn first_change(before: &[u8], after: &[u8]) -> usize {
+    let texts = encoding::both(before, after);
+    let (before, after) = texts.as_ref().map_or((before, after), |(old, new)| (old.as_bytes(), new.as_bytes()));
     let same = before.iter().zip(after).take_while(|(old, new)| old == new).count();
     memchr::memchr_iter(b'\n', &after[..same]).count() + 1
 }

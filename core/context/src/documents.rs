@@ -1,7 +1,7 @@
 //! Context documents: what a Session's requests say before the conversation. They are collected once and recorded, so
 //! that every resume sends the same bytes.
 
-use std::io::Read as _;
+use std::io::Read;
 use std::path::Path;
 
 use crate::environment::{self, Posture};
@@ -9,6 +9,7 @@ use crate::imports::{self, Import};
 use files::workspace::{Inside, Workspace};
 use protocol::event::{ContextDocument, Surroundings};
 use storage::regular;
+use text::encoding::{Source, Utf8Reader};
 
 /// Context files, in order of preference; the first that exists in a folder is read.
 const CONTEXT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -95,20 +96,29 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The text of a file, and one byte more than may be sent, so that a cut is noticed.
     fn read(&self, at: &Inside) -> Option<String> {
         let (file, ..) = self.workspace.open_file(at).ok()?;
-        let mut bytes = Vec::new();
-        file.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        text_of(file)
     }
+}
+
+/// The text of a file, and one byte more than may be sent, so that a cut is noticed.
+fn text_of(file: impl Read) -> Option<String> {
+    let mut file = Utf8Reader::new(Source::File, file);
+    let mut bytes = Vec::new();
+    file.by_ref().take(MAX_FILE as u64 + 1).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    Some(match file.encoding().filter(|it| !it.is_utf8()) {
+        Some(encoding) => format!("[decoded from {encoding}]\n{text}"),
+        None => text.into_owned(),
+    })
 }
 
 impl Collected {
     /// The user may keep this file anywhere, so a symlink leads where it leads; what it imports lies beneath its folder.
     fn of_user(&mut self, folder: &Path) {
         let path = folder.join(CONTEXT_FILES[0]);
-        let Ok(text) = regular::read_to_string(&path) else { return };
+        let Some(text) = regular::open_to_read(&path).ok().and_then(text_of) else { return };
         let shown = path.display().to_string();
         let prefix = format!("{}/", folder.display());
         match Workspace::open(folder) {

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use serde_json::Value;
 
 use files::workspace::Workspace;
+use text::encoding;
 
 /// The most of a file that is read, bytes.
 const MOST: u64 = 256 << 10;
@@ -193,7 +194,7 @@ pub(crate) fn text(workspace: &Workspace, file: &str) -> Option<String> {
     let (file, ..) = workspace.open_file(&workspace.locate(file).ok()?).ok()?;
     let mut bytes = Vec::new();
     file.take(MOST).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(encoding::legible(&bytes).0.into_owned())
 }
 
 #[cfg(test)]

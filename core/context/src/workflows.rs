@@ -1,6 +1,7 @@
 //! The files of workflows: those of the user, of skills, and of the workspace. A workspace's are read through the path layer, and
 //! run only as the user trusts them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use protocol::error::{Code, Error, Result, nearest};
 use protocol::remedy::Remedy;
 use protocol::trust::Standing;
 use storage::trust::Trusted;
+use text::encoding;
 
 /// The folder of a workspace's workflows.
 const WORKSPACE_ROOT: &str = ".pixir/workflows";
@@ -104,7 +106,9 @@ fn file(
     origin: &'static str,
     bytes: std::result::Result<Vec<u8>, String>,
 ) -> WorkflowFile {
-    let read = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is no UTF-8 text".to_owned()));
+    let decoded =
+        |bytes: Vec<u8>| encoding::decoded(&bytes).map(Cow::into_owned).ok_or_else(|| "it is no text".to_owned());
+    let read = bytes.and_then(decoded);
     match read {
         Ok(text) => WorkflowFile {
             description: description_of(&text),

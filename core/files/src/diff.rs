@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use other::Other;
 use protocol::event::{ChangeKind, Entry, FileChange};
 use storage::blobs::{self, Blobs};
+use text::encoding::plain;
 
 mod across; // blocks of lines that stand in another file now
 mod anchor; // a line that is found again after edits
@@ -17,6 +19,7 @@ mod generated; // files that a program writes, such as lock files
 mod lines; // a text as numbered lines
 mod hunks; // hunks and lines of one file
 mod moved; // blocks of lines that stand elsewhere now
+mod other; // versions in other encodings than UTF-8
 mod rename; // deleted and added files that are one file
 pub(crate) mod shown; // a change for the user who decides about it
 mod start; // the start of a long file's change
@@ -146,6 +149,8 @@ pub struct Patch {
     pub folded: Option<Folded>,
     /// The name of the bytes after, as `Input::RevertHunk` wants it; `None` if the file is gone.
     pub seen: Option<String>,
+    /// The name of the encoding, if it is not UTF-8 before and after; `A → B` if it changes.
+    pub encoding: Option<String>,
     /// Only the start of the file was compared, so that there is something to look at. Nothing may be decided by it.
     pub is_start: bool,
 }
@@ -167,12 +172,18 @@ impl Patch {
         let seen = after.map(blobs::name_of);
         let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
         let sizes = (old.len() as u64, new.len() as u64);
-        let (Some(old), Some(new)) = (text_of(old), text_of(new)) else {
-            return Patch { body: Body::Binary(sizes.0, sizes.1), folded: None, seen, is_start: false };
+        let other = Other::of(before, after);
+        let encoding = other.as_ref().and_then(|it| it.name.clone());
+        let texts = match other.as_ref().map(Other::sides) {
+            Some((old, new)) => plain(old.unwrap_or_default()).zip(plain(new.unwrap_or_default())),
+            None => plain(old).zip(plain(new)),
+        };
+        let Some((old, new)) = texts else {
+            return Patch { seen, ..Patch::without_lines(Body::Binary(sizes.0, sizes.1)) };
         };
         if old.len().max(new.len()) > MAX_TEXT {
-            let body = Body::Nothing("too large to show".to_owned());
-            return Patch { body, folded: Some(Folded::Huge), seen, is_start: false };
+            let nothing = Patch::without_lines(Body::Nothing("too large to show".to_owned()));
+            return Patch { folded: Some(Folded::Huge), seen, encoding, ..nothing };
         }
         let mut patch = TextPatch::new(old, new);
         patch.find_moves();
@@ -186,9 +197,16 @@ impl Patch {
             _ if !patch.hunks.is_empty() => Body::Text(Arc::new(patch)),
             (None, _) => Body::Nothing("a new file without a line".to_owned()),
             (_, None) => Body::Nothing("the file was empty".to_owned()),
+            (Some(_), Some(_)) if encoding.is_some() => {
+                Body::Nothing("the lines are the same, in another encoding".to_owned())
+            }
             (Some(_), Some(_)) => Body::Nothing("the lines are the same".to_owned()),
         };
-        Patch { body, folded, seen, is_start: false }
+        Patch { body, folded, seen, encoding, is_start: false }
+    }
+
+    fn without_lines(body: Body) -> Patch {
+        Patch { body, folded: None, seen: None, encoding: None, is_start: false }
     }
 
     /// The start of a long change; `None` if the starts of both versions do not tell.
@@ -196,19 +214,14 @@ impl Patch {
         let text = |bytes: &[u8]| {
             // A part may end within a character.
             let end = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), str::len);
-            (bytes.len() - end < 4).then(|| text_of(&bytes[..end]).map(str::to_owned)).flatten()
+            (bytes.len() - end < 4).then(|| plain(&bytes[..end]).map(str::to_owned)).flatten()
         };
         let (old, new) = (text(&before.bytes)?, text(&after.bytes)?);
         let patch = start::compare_starts((&old, before.is_whole), (&new, after.is_whole))?;
         let is_generated = generated::by_path(path) || generated::by_text(if new.is_empty() { &old } else { &new });
         let folded = is_generated.then_some(Folded::Generated);
-        Some(Patch { body: Body::Text(Arc::new(patch)), folded, seen: None, is_start: true })
+        Some(Patch { body: Body::Text(Arc::new(patch)), folded, seen: None, encoding: None, is_start: true })
     }
-}
-
-/// The bytes as text, unless they are not.
-fn text_of(bytes: &[u8]) -> Option<&str> {
-    std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
 /// Reads the versions of files.
@@ -256,7 +269,7 @@ impl ChangedFile {
         let both = versions.read(from, &self.old).and_then(|old| Ok((old, versions.read(&self.path, &self.new)?)));
         match both {
             Ok((old, new)) => Patch::new(&self.path, old.as_deref(), new.as_deref()),
-            Err(why) => Patch { body: Body::Nothing(why), folded: None, seen: None, is_start: false },
+            Err(why) => Patch::without_lines(Body::Nothing(why)),
         }
     }
 

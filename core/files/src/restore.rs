@@ -1,6 +1,7 @@
 //! Restores files to earlier versions: previewed and shown first, and later edits by others are never overwritten
 //! unasked.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::changes;
@@ -14,6 +15,7 @@ use protocol::event::{
 use protocol::input::{OnConflict, RestoreOptions};
 use protocol::remedy::Remedy;
 use storage::blobs::{self, Blobs};
+use text::encoding::{self, Decoded};
 
 /// Why an interrupted restore left a file as it was.
 pub const INTERRUPTED: &str = "the restore was interrupted before it";
@@ -357,20 +359,23 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
 /// A stored version as text, if it is that.
 fn text_of(version: &Version, blobs: &Blobs) -> Option<String> {
     match version {
-        Version::Known { blob, .. } => String::from_utf8(blobs.get(blob).ok()?).ok(),
+        Version::Known { blob, .. } => {
+            let bytes = blobs.get(blob).ok()?;
+            encoding::decoded(&bytes).map(Cow::into_owned).or_else(|| String::from_utf8(bytes.clone()).ok())
+        }
         Version::Absent | Version::Unknown => None,
     }
 }
 
 /// Undoes pixir's changes one by one around edits by others. Works only on text whose edits do not overlap.
 fn merge(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<Vec<u8>> {
-    let text = |version: Version| text_of(&version, blobs);
-    let mut ours = String::from_utf8(current?.bytes.clone()).ok()?;
+    let file_now = Decoded::of(current?.bytes.clone())?;
+    let mut ours = file_now.text().to_owned();
     for step in file.steps.iter().rev() {
-        let (base, theirs) = (text(Version::after(step))?, text(Version::before(step))?);
+        let (base, theirs) = (text_of(&Version::after(step), blobs)?, text_of(&Version::before(step), blobs)?);
         ours = diffy::merge(&base, &ours, &theirs).ok()?;
     }
-    Some(ours.into_bytes())
+    Some(file_now.rewritten(&ours).ok()?.into_bytes())
 }
 
 impl FileToRestore {

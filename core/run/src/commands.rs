@@ -8,6 +8,7 @@ use super::chain::How;
 use super::parse::Word;
 use super::{Shared, unknown};
 use ::files::workspace::Inside;
+use ::text::encoding::{Source, Utf8Reader};
 use call::Context;
 use permissions::Touch;
 use protocol::error::{Code, Error, nearest};
@@ -23,6 +24,9 @@ mod session; // plan, skill, memory, topic, ask, help
 mod text; // cat, head, tail, echo, true, false
 mod workflow; // workflow
 mod writing; // write, edit
+
+/// An input that is read line by line.
+type Lines = Box<dyn BufRead + Send>;
 
 /// The most bytes of a file or stdin that a command reads into memory.
 const MAX_WHOLE: u64 = 64 << 20;
@@ -224,7 +228,7 @@ impl Io {
     }
 
     /// A file to read; `-` is stdin.
-    fn open(&mut self, at: &Inside) -> Result<Box<dyn BufRead + Send>, Fault> {
+    fn open(&mut self, at: &Inside) -> Result<Lines, Fault> {
         let is_stdin = at.display() == "-" && self.stdin.is_some();
         let inner: Box<dyn Read + Send> = if is_stdin {
             Box::new(self.stdin.take().expect("just seen"))
@@ -250,7 +254,7 @@ impl Io {
         Ok(self.all_paths(builtin, words)?.into_iter().map(Some).collect())
     }
 
-    fn reader(&mut self, input: Option<&Inside>) -> Result<Box<dyn BufRead + Send>, Fault> {
+    fn reader(&mut self, input: Option<&Inside>) -> Result<Lines, Fault> {
         match input {
             Some(at) => self.open(at),
             None => {
@@ -261,7 +265,7 @@ impl Io {
     }
 
     /// Like `reader`, but an unreadable file does not stop the others; its error is reported at the end.
-    fn next_reader(&mut self, it: &Builtin, input: Option<&Inside>) -> Result<Option<Box<dyn BufRead + Send>>, Fault> {
+    fn next_reader(&mut self, it: &Builtin, input: Option<&Inside>) -> Result<Option<Lines>, Fault> {
         match self.reader(input) {
             Ok(reader) => Ok(Some(reader)),
             Err(Fault::Error(error)) => {
@@ -270,6 +274,19 @@ impl Io {
             }
             Err(Fault::Closed) => Err(Fault::Closed),
         }
+    }
+
+    /// The text of an input as UTF-8, in whichever encoding it is.
+    fn decoded(&mut self, input: Option<&Inside>, reader: Lines) -> Result<Lines, Fault> {
+        let Some(at) = input.filter(|at| at.display() != "-") else {
+            return Ok(Box::new(BufReader::new(Utf8Reader::new(Source::Output, reader))));
+        };
+        let mut reader = Utf8Reader::new(Source::File, reader);
+        reader.start()?;
+        if let Some(encoding) = reader.encoding().filter(|it| !it.is_utf8()) {
+            self.say(&format!("{}: decoded from {encoding}\n", at.display()));
+        }
+        Ok(Box::new(BufReader::with_capacity(64 << 10, reader)))
     }
 
     /// Returns the error of the last unreadable input, if there was one.

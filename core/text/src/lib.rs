@@ -4,6 +4,7 @@
 
 pub mod clean; // text of others, made harmless
 pub mod edits; // two sequences compared, unified diffs
+pub mod encoding; // text in other encodings than UTF-8
 pub mod form; // byte order mark and ends of lines, kept
 pub mod human; // sizes, durations, names on one line
 pub mod json_rpc; // messages of JSON-RPC

@@ -2,15 +2,19 @@
 
 use std::borrow::Cow;
 
+use crate::encoding::{Encoding, Source, Transcoder};
+
 /// How many first bytes are held to recognise the file type.
 const START: usize = 16;
 
 /// What stands for bytes that are no text.
 pub const REPLACEMENT: &str = "\u{fffd}";
 
-/// Checks a stream for binary data as it arrives, and replaces single bytes that are no text.
-#[derive(Debug, Default)]
+/// Checks a stream for binary data as it arrives, decodes it where it has another encoding than UTF-8, and replaces single bytes
+/// that are no text.
+#[derive(Debug)]
 pub struct Guard {
+    transcoder: Transcoder,
     nul: u64,
     invalid: u64,
     control: u64,
@@ -20,10 +24,45 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Checks the next bytes of the stream, and returns them as text: whole characters, and [`REPLACEMENT`] for what is none.
+    /// A guard of a stream from this source.
+    pub fn of(source: Source) -> Guard {
+        Guard::with(Transcoder::new(source))
+    }
+
+    /// A guard that takes its stream for UTF-8.
+    pub fn of_utf8() -> Guard {
+        Guard::with(Transcoder::passing())
+    }
+
+    fn with(transcoder: Transcoder) -> Guard {
+        Guard { transcoder, nul: 0, invalid: 0, control: 0, partial: Vec::new(), start: Vec::new() }
+    }
+
+    /// The encoding that the stream was decoded from, where that is not plain UTF-8.
+    pub fn encoding(&self) -> Option<Encoding> {
+        self.transcoder.encoding()
+    }
+
+    /// Checks the next bytes of the stream, and returns what is clear of them as text: whole characters, and [`REPLACEMENT`] for
+    /// what is none.
     pub fn see<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, str> {
         let room = START.saturating_sub(self.start.len()).min(bytes.len());
         self.start.extend_from_slice(&bytes[..room]);
+        match self.transcoder.push(bytes) {
+            Cow::Borrowed(bytes) => self.see_utf8(bytes),
+            Cow::Owned(bytes) => Cow::Owned(self.see_transcoded(&bytes)),
+        }
+    }
+
+    fn see_transcoded(&mut self, bytes: &[u8]) -> String {
+        if self.encoding().is_some() {
+            // Bytes that no character has were replaced when they were decoded.
+            self.invalid += memchr::memmem::find_iter(bytes, REPLACEMENT).count() as u64;
+        }
+        self.see_utf8(bytes).into_owned()
+    }
+
+    fn see_utf8<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, str> {
         let nul = memchr::memchr_iter(0, bytes).count() as u64;
         self.nul += nul;
         self.control += bytes.iter().filter(|b| is_control(**b)).count() as u64;
@@ -61,9 +100,14 @@ impl Guard {
         Cow::Owned(text)
     }
 
-    /// What stands for a last character that is not whole. It only means that the stream was cut.
-    pub fn end(&mut self) -> &'static str {
-        if std::mem::take(&mut self.partial).is_empty() { "" } else { REPLACEMENT }
+    /// The end of the text: what was held, and what stands for a last character that is not whole, because the stream was cut.
+    pub fn end(&mut self) -> String {
+        let held = self.transcoder.end();
+        let mut last = self.see_transcoded(&held);
+        if !std::mem::take(&mut self.partial).is_empty() {
+            last.push_str(REPLACEMENT);
+        }
+        last
     }
 
     /// How many bytes were replaced.

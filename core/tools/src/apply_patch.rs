@@ -17,6 +17,7 @@ use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
 use protocol::event::Preview;
 use protocol::tool_spec::ToolSpec;
+use text::encoding::{Decoded, Encoding};
 
 /// The longest patch, bytes.
 pub const MAX_PATCH: usize = 16 << 20;
@@ -170,7 +171,7 @@ impl Plan<'_> {
                 let n = self.existing(path)?;
                 if !hunks.is_empty() {
                     let left = self.fitted(n, path, &hunks)?;
-                    if left.is_some_and(|left| !left.is_empty()) {
+                    if left.is_some_and(|left| !Encoding::of(&left).decode(&left).0.is_empty()) {
                         let message = format!("`{path}` has lines that the patch does not remove");
                         return Err(Error::new(Code::NoMatch, message, format!("*** Delete File: {path}")));
                     }
@@ -193,7 +194,7 @@ impl Plan<'_> {
                 }
                 let changed = if hunks.is_empty() { None } else { self.fitted(n, path, &hunks)? };
                 if let Some(changed) = changed {
-                    self.files[n].now = Some(changed.into_bytes());
+                    self.files[n].now = Some(changed);
                 }
                 if let Some(target) = target {
                     self.files[target].now = self.files[n].now.take();
@@ -250,15 +251,14 @@ impl Plan<'_> {
         Err(Error::new(Code::WriteFailed, message, format!("*** Update File: {shown}")).with("input", shown))
     }
 
-    /// A file's text after these hunks; `None` where some do not fit, which is noted.
-    fn fitted(&mut self, n: usize, path: &str, hunks: &[Hunk]) -> Result<Option<String>> {
-        let bytes = self.files[n].now.as_deref().unwrap_or_default();
-        let text = std::str::from_utf8(bytes).map_err(|_| {
-            let fix = "a program that supports its encoding, such as iconv";
-            Error::new(Code::BinaryFile, format!("`{path}` is not UTF-8 text"), fix).with("input", path)
+    /// A file's bytes after these hunks; `None` where some do not fit, which is noted.
+    fn fitted(&mut self, n: usize, path: &str, hunks: &[Hunk]) -> Result<Option<Vec<u8>>> {
+        let file = Decoded::of(self.files[n].now.clone().unwrap_or_default()).ok_or_else(|| {
+            let fix = "a program that supports its format";
+            Error::new(Code::BinaryFile, format!("`{path}` is not text"), fix).with("input", path)
         })?;
-        match patch::fit(text, hunks) {
-            Ok(text) => Ok(Some(text)),
+        match patch::fit(file.text(), hunks) {
+            Ok(text) => Ok(Some(file.rewritten(&text).map_err(|unfit| unfit.error(path))?.into_bytes())),
             Err(misfits) => {
                 let of = hunks.len();
                 for it in misfits {

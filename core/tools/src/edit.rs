@@ -11,6 +11,7 @@ use files::workspace::Inside;
 use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
 use protocol::tool_spec::ToolSpec;
+use text::encoding::Decoded;
 
 mod numbered; // line numbers in front of the old lines
 
@@ -107,21 +108,22 @@ pub fn previewed(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacem
     let shown = at.display();
     let before = ctx.workspace.read(&at)?;
     ctx.read_set.check(&ctx.workspace, &at, Some(&before.bytes))?;
-    let mut text = String::from_utf8(before.bytes.clone()).map_err(|_| {
-        let fix = "a program that supports its encoding, such as iconv";
-        Error::new(Code::BinaryFile, format!("`{shown}` is not UTF-8 text"), fix).with("input", shown)
+    let file = Decoded::of(before.bytes.clone()).ok_or_else(|| {
+        let fix = "a program that supports its format";
+        Error::new(Code::BinaryFile, format!("`{shown}` is not text"), fix).with("input", shown.as_str())
     })?;
-    let on_disk = text.clone();
+    let on_disk = file.text();
+    let mut text = on_disk.to_owned();
     let mut faults = Vec::new();
     let mut had_numbers = false;
     for (i, edit) in edits.iter().enumerate() {
-        match edit.made(&text, &on_disk) {
+        match edit.made(&text, on_disk) {
             Ok((edited, numbered)) => {
                 text = edited;
                 had_numbers |= numbered;
             }
             // The model knows the file as it is on disk, not as the edits before this one would leave it.
-            Err(error) => match edit.made(&on_disk, &on_disk) {
+            Err(error) => match edit.made(on_disk, on_disk) {
                 Err(error) => faults.push((i + 1, error)),
                 Ok(_) if error.code == Code::NoMatch => {
                     let message = "an earlier edit of this call changes the text that old_text names";
@@ -134,9 +136,10 @@ pub fn previewed(ctx: &Context, at: Inside, edits: &[Change]) -> Result<Replacem
     if !faults.is_empty() {
         return Err(all_of(faults, edits.len()));
     }
+    let after = file.rewritten(&text).map_err(|unfit| unfit.error(&shown))?.into_bytes();
     ctx.workspace.check_writable(&at)?;
     let to = ctx.workspace.destination(&at)?;
-    let mut replacement = Replacement::of("edit", ctx, to, Some(before), Some(text.into_bytes()))?;
+    let mut replacement = Replacement::of("edit", ctx, to, Some(before), Some(after))?;
     if had_numbers {
         replacement
             .told

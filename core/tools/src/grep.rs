@@ -22,6 +22,7 @@ use files::workspace::Inside;
 use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
 use protocol::tool_spec::ToolSpec;
+use text::encoding::{Source, Utf8Reader};
 use text::human::on_one_line;
 
 /// The default limit of matching lines in one result.
@@ -186,6 +187,7 @@ impl Hunt {
             .build()
     }
 
+    /// Searches a file as UTF-8, in whichever encoding it is.
     fn search(&self, searcher: &mut Searcher, shown: &str, file: Bounded<'_>) -> Matches {
         let found = Matches {
             text: String::new(),
@@ -195,7 +197,7 @@ impl Hunt {
             before: String::new(),
         };
         let mut collector = Collector { matcher: &self.matcher, found };
-        let ended = searcher.search_reader(&self.matcher, file, &mut collector);
+        let ended = searcher.search_reader(&self.matcher, Utf8Reader::new(Source::File, file), &mut collector);
         let mut found = collector.found;
         if let Err(e) = ended {
             found.text.push_str(&format!("{shown}: search stopped early: {e}\n"));

@@ -14,6 +14,7 @@ use protocol::call_info::{CallInfo, CallKind};
 use protocol::error::{Code, Error, Result};
 use protocol::event::{JobState, JobStatus, Preview};
 use protocol::tool_spec::ToolSpec;
+use text::encoding;
 use text::human::human_size;
 use text::media::Guard;
 
@@ -96,16 +97,18 @@ fn output(job: Option<u32>, wait: u64, waiting: Option<Waiting>, ctx: &Context) 
 pub(super) fn push_news(all: &mut Output, news: News) {
     let News { state, output, more } = news;
     // Binary output must not hide the job's state, so only its size is shown.
-    let mut guard = Guard::default();
-    guard.see(&output);
+    let mut guard = Guard::of(encoding::Source::Output);
+    let text = guard.see(&output).into_owned() + &guard.end();
     if guard.is_binary(output.len() as u64) {
         let size = human_size(output.len() as u64);
         all.stdout.push(format!("[binary output ({size}), in {}]", state.output_path).as_bytes());
+    } else if let Some(encoding) = guard.encoding() {
+        all.stdout.push(format!("{}\n…[decoded from {encoding}]\n", text.trim_end_matches('\n')).as_bytes());
     } else {
         all.stdout.push(&output);
-    }
-    if output.last().is_some_and(|last| *last != b'\n') {
-        all.stdout.push(b"\n");
+        if output.last().is_some_and(|last| *last != b'\n') {
+            all.stdout.push(b"\n");
+        }
     }
     if more > 0 {
         all.stdout.push(format!("…[{more} more bytes: call again, or read {}]\n", state.output_path).as_bytes());

@@ -89,7 +89,7 @@ impl Tool for Read {
             };
             // A text file may begin with the magic bytes of an image, so both checks must agree.
             let start = reader.fill_buf().map_err(failed)?;
-            let mut guard = Guard::default();
+            let mut guard = Guard::of_utf8();
             guard.see(start);
             if media_type(start).is_some() && guard.is_binary_file(start.len() as u64) {
                 let (image, told) = look(ctx, &at)?;

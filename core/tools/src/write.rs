@@ -7,8 +7,9 @@ use call::arguments::{self, object, text};
 use call::replacement::Replacement;
 use call::{Context, Prepared, Tool};
 use protocol::call_info::{CallInfo, CallKind};
-use protocol::error::Result;
+use protocol::error::{Code, Error, Result};
 use protocol::tool_spec::ToolSpec;
+use text::encoding::Encoding;
 
 pub(super) struct Write;
 
@@ -16,6 +17,7 @@ pub(super) struct Write;
 struct Args {
     path: String,
     content: String,
+    encoding: Option<String>,
 }
 
 impl Tool for Write {
@@ -27,6 +29,7 @@ impl Tool for Write {
                 json!({
                     "path": { "type": "string" },
                     "content": { "type": "string" },
+                    "encoding": { "type": "string", "description": "Default: the file's own, else utf-8" },
                 }),
                 &["path", "content"],
             ),
@@ -41,9 +44,13 @@ impl Tool for Write {
     }
 
     fn prepare(&self, args: Value, ctx: &Context) -> Result<Prepared> {
-        let Args { path, content } = arguments::parse(args)?;
+        let Args { path, content, encoding } = arguments::parse(args)?;
         let at = ctx.workspace.locate(&path)?;
-        Ok(Replacement::preview("write", ctx, at, content.into_bytes())?.prepared())
+        let replacement = match encoding {
+            None => Replacement::preview("write", ctx, at, content.into_bytes())?,
+            Some(name) => Replacement::encoded("write", ctx, at, &content, encoding_named(&name)?)?,
+        };
+        Ok(replacement.prepared())
     }
 
     fn run_command(&self) -> Option<&'static str> {
@@ -53,4 +60,15 @@ impl Tool for Write {
     fn example(&self) -> Value {
         json!({ "path": "README.md", "content": "text" })
     }
+}
+
+/// The encoding of this name.
+///
+/// # Errors
+/// `INVALID_ARGS` for a name that no encoding has.
+pub fn encoding_named(name: &str) -> Result<Encoding> {
+    Encoding::named(name).ok_or_else(|| {
+        let fix = "utf-8, utf-8-bom, utf-16le, utf-16le-bom, utf-16be, latin-1, windows-1252, windows-1251, shift_jis, euc-jp, gbk, gb18030, big5, euc-kr or the like";
+        Error::new(Code::InvalidArgs, format!("the encoding `{name}` is unknown"), fix).with("input", name)
+    })
 }

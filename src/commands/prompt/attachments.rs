@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::PathBuf;
 
+use pixir_core::text::encoding::Encoding;
 use pixir_core::{Code, Error, Harness, Input, Result};
 
 /// The most text of one file, bytes. The model reads longer ones with its tools.
@@ -41,11 +42,18 @@ pub(super) fn add(harness: &Harness, input: Input, files: &[PathBuf]) -> Result<
         let file = std::fs::File::open(&absolute).map_err(|e| failed(&e))?;
         file.take(MOST + 1).read_to_end(&mut bytes).map_err(|e| failed(&e))?;
         let is_short = bytes.len() as u64 <= MOST;
-        let text = String::from_utf8(bytes).ok().filter(|_| is_short).ok_or_else(|| {
+        let encoding = Encoding::of(&bytes);
+        let text = if encoding.is_utf8() {
+            String::from_utf8(bytes).ok()
+        } else {
+            Some(encoding.decode(&bytes).0.into_owned())
+        };
+        let text = text.filter(|_| is_short).ok_or_else(|| {
             Error::new(Code::ReadFailed, format!("attach {shown}: it is no image, and no text of at most 1 MB"), fix)
                 .with("input", shown.as_str())
         })?;
-        message.text.push_str(&format!("\n\n<document source=\"{shown}\">\n{}\n</document>", text.trim_end()));
+        let decoded = if encoding.is_utf8() { String::new() } else { format!(" decoded-from=\"{encoding}\"") };
+        message.text.push_str(&format!("\n\n<document source=\"{shown}\"{decoded}>\n{}\n</document>", text.trim_end()));
     }
     Ok(Input::Prompt(message))
 }

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
+use pixir_core::text::encoding::Encoding;
 use pixir_core::{Code, Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
@@ -14,7 +15,7 @@ const MAX: u64 = 10 << 20;
 const PATIENCE: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
 
 /// All of stdin. None on a terminal, where the user would have to type it.
-pub(super) fn all() -> Result<Option<String>> {
+pub(super) fn all(cli: &Cli) -> Result<Option<String>> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Ok(None);
@@ -27,10 +28,15 @@ pub(super) fn all() -> Result<Option<String>> {
         let fix = "save it to a file and name the file in the prompt";
         return Err(Error::new(Code::StdinError, "the text on stdin is larger than 10 MB", fix));
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| {
-        let fix = "convert it to UTF-8, or save it to a file and name the file in the prompt";
-        Error::new(Code::StdinError, "the text on stdin is not UTF-8", fix)
-    })
+    let encoding = Encoding::of(&bytes);
+    if encoding.is_utf8() {
+        return String::from_utf8(bytes).map(Some).map_err(|_| {
+            let fix = "convert it to UTF-8, or save it to a file and name the file in the prompt";
+            Error::new(Code::StdinError, "the text on stdin has no known encoding", fix)
+        });
+    }
+    cli.output.aside(&format!("note: stdin was decoded from {encoding}"));
+    Ok(Some(encoding.decode(&bytes).0.into_owned()))
 }
 
 /// What is on stdin beside a prompt. None where there is nothing.
@@ -53,5 +59,5 @@ pub(super) fn beside(cli: &Cli) -> Result<Option<String>> {
         | FileType::BlockDevice
         | FileType::Unknown => return Ok(None),
     }
-    Ok(all()?.filter(|text| !text.trim().is_empty()))
+    Ok(all(cli)?.filter(|text| !text.trim().is_empty()))
 }

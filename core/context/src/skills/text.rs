@@ -1,9 +1,8 @@
 //! The bytes of a file as text: without a byte order mark, with plain line ends, without invisible characters.
 
-use std::borrow::Cow;
-
 use super::finding::Finding;
 use text::clean::clean;
+use text::encoding;
 
 /// A file's text, and what had to be changed in it.
 pub struct Text {
@@ -15,18 +14,15 @@ impl Text {
     pub fn read(bytes: &[u8]) -> Text {
         let mut findings = Vec::new();
         let line_at = |at: usize| bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        let decoded = match std::str::from_utf8(bytes) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(e) => {
-                let line = line_at(e.valid_up_to());
-                findings.push(Finding::fault(
-                    line,
-                    "the file is not UTF-8; the odd bytes were replaced",
-                    "save it as UTF-8",
-                ));
-                String::from_utf8_lossy(bytes)
-            }
-        };
+        let (decoded, encoding) = encoding::legible(bytes);
+        if let Some(encoding) = encoding {
+            let message = format!("the file is {encoding}; it was decoded");
+            findings.push(Finding::fault(1, message, "save it as UTF-8: other agents do not read it"));
+        } else if let Err(e) = std::str::from_utf8(bytes) {
+            let line = line_at(e.valid_up_to());
+            let message = "the file is not UTF-8; the odd bytes were replaced";
+            findings.push(Finding::fault(line, message, "save it as UTF-8"));
+        }
         let mut text = match decoded.strip_prefix('\u{feff}') {
             Some(rest) => {
                 findings.push(Finding::fault(

@@ -2,6 +2,7 @@
 
 use super::compared::Compared;
 use super::escaped::Nature;
+use super::other::Other;
 use super::shown::has_lines;
 use text::human::human_size;
 
@@ -11,6 +12,12 @@ const MOST: usize = 4 << 20;
 /// A unified diff, or a sentence in brackets that says why it is missing; and the lines added and removed, unless no version
 /// has lines.
 pub(crate) fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> (String, Option<(u64, u64)>) {
+    let other = Other::of(before, after);
+    let texts = other.as_ref().map_or((before, after), Other::sides);
+    if texts.0 == texts.1 && before != after {
+        return (other.as_ref().map(Other::note).unwrap_or_default(), Some((0, 0)));
+    }
+    let (before, after) = texts;
     let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
     let Compared { above, patch } = Compared::new(old, new);
     let counts = Some(patch.counts()).filter(|_| has_lines(before, after));

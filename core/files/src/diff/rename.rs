@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{ChangedFile, Kind, Version, Versions, text_of};
+use super::{ChangedFile, Kind, Version, Versions};
+use text::encoding::plain;
 
 /// The part of the bytes that both must have, in percent; git's own default.
 const LEAST: u64 = 50;
@@ -125,7 +126,7 @@ impl Shape {
     /// None for an empty file, which is like no other.
     fn of(bytes: &[u8]) -> Option<Shape> {
         let mut parts: HashMap<Vec<u8>, u64> = HashMap::new();
-        match text_of(bytes) {
+        match plain(bytes) {
             Some(text) => text.split_inclusive('\n').for_each(|line| {
                 *parts.entry(line.as_bytes().to_vec()).or_default() += 1;
             }),

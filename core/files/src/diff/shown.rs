@@ -10,6 +10,7 @@ use super::exact::header;
 use super::excerpt::{LONG, excerpts, likeness, start};
 use super::hunks::Hunk;
 use super::lines::{Line, Tag};
+use super::other::Other;
 use text::human::human_size;
 
 /// The longest text of one file's change, bytes. A reader needs hours for more.
@@ -34,6 +35,16 @@ pub struct Shown {
 impl Shown {
     /// The change from one version to another; `None` is a file that does not exist.
     pub fn of(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Shown {
+        let Some(other) = Other::of(before, after).filter(|_| before != after) else {
+            return Shown::of_bytes(path, before, after);
+        };
+        let (old, new) = other.sides();
+        let mut shown = Shown::of_bytes(path, old, new);
+        shown.text.insert_str(0, &other.note());
+        shown
+    }
+
+    fn of_bytes(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Shown {
         let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
         let mut compared = Compared::new(old, new);
         let all = compared.patch.counts();
@@ -83,6 +94,8 @@ impl Shown {
 
 /// Lines added and removed; `None` if no version has lines.
 pub(crate) fn counts(before: Option<&[u8]>, after: Option<&[u8]>) -> Option<(u64, u64)> {
+    let other = Other::of(before, after);
+    let (before, after) = other.as_ref().map_or((before, after), Other::sides);
     let compared = || Compared::new(before.unwrap_or_default(), after.unwrap_or_default());
     has_lines(before, after).then(|| compared().patch.counts())
 }
@@ -315,12 +328,20 @@ mod tests {
 
     #[test]
     fn a_version_that_is_not_text_is_shown_as_escapes_beside_one_that_is() {
-        let it = shown(b"caf\xe9\nsame\n", "café\nsame\n".as_bytes());
+        let it = shown(b"gr\xc3\xb6\xc3\x9fer caf\xe9\nsame\n", "größer café\nsame\n".as_bytes());
         assert_eq!(
             it.text,
-            "[not UTF-8, 10B → text, 11B: bytes that are not text are shown as \\xHH]\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-caf\\xe9\n+café\n same\n"
+            "[not UTF-8, 18B → text, 19B: bytes that are not text are shown as \\xHH]\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-größer caf\\xe9\n+größer café\n same\n"
         );
         assert_eq!((it.counts, it.unseen), (Some((1, 1)), None));
+        // Where the encoding is known, the text is shown, and the encoding where that changes.
+        let it = shown(b"caf\xe9\nsame\n", b"caf\xe9s\nsame\n");
+        assert_eq!(
+            it.text,
+            "[encoding: Latin-1 (ISO-8859-1)]\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-café\n+cafés\n same\n"
+        );
+        let it = shown(b"caf\xe9\nsame\n", "café\nsame\n".as_bytes());
+        assert_eq!(it.text, "[encoding: Latin-1 (ISO-8859-1) → UTF-8]\n");
         let it = shown(b"\x89PNG\0\n", b"\x89PNG\x01\n\0");
         assert!(it.text.contains("-\\x89PNG\\x00\n+\\x89PNG\\x01\n") && it.counts.is_none(), "{}", it.text);
     }

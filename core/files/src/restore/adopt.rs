@@ -14,6 +14,7 @@ use protocol::event::{ChangeKind, Entry, FileChange, LeftFile, RestoreReason, St
 use protocol::input::{OnConflict, RestoreOptions};
 use protocol::remedy::Remedy;
 use storage::blobs::Blobs;
+use text::encoding::Encoding;
 
 /// What is to be written, before anything is.
 #[derive(Debug, Default)]
@@ -127,7 +128,9 @@ impl RestoreTarget {
 pub(super) fn with_marks(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<String> {
     let [step] = file.steps.as_slice() else { return None };
     let (base, theirs) = (text_of(&Version::after(step), blobs)?, text_of(&Version::before(step), blobs)?);
-    let ours = String::from_utf8(current?.bytes.clone()).ok()?;
+    // What the user makes of the text is written as UTF-8.
+    let ours = current.map(|it| it.bytes.as_slice()).filter(|bytes| Encoding::of(bytes).is_utf8())?;
+    let ours = String::from_utf8(ours.to_vec()).ok()?;
     diffy::merge(&base, &ours, &theirs).err()
 }
 

@@ -10,6 +10,7 @@ use protocol::event::{ChangeKind, FileChange, RestoreReason};
 use protocol::input::HunkRevert;
 use protocol::remedy::Remedy;
 use storage::blobs::{self, Blobs};
+use text::encoding::Decoded;
 
 /// Aims at the file without the hunk. What others changed in the file since it was seen stays, or is a conflict.
 ///
@@ -27,7 +28,7 @@ pub fn of_hunk(it: &HunkRevert, workspace: &Workspace, blobs: &Blobs) -> Result<
         None => Err(unkept(std::io::Error::other("it is too large"))),
     };
     let seen = match &it.seen {
-        None => String::new(),
+        None => Some(Decoded::default()),
         Some(name) => {
             // pixir has not stored the version that git has, but the file on the disk is that version if its hash is the one seen.
             let now = workspace.read_if_there(&at)?.map(|now| now.bytes);
@@ -36,10 +37,12 @@ pub fn of_hunk(it: &HunkRevert, workspace: &Workspace, blobs: &Blobs) -> Result<
                 None => blobs.get(name).map_err(|_| gone("it changed since the diff was made"))?,
             };
             put(&bytes)?;
-            String::from_utf8(bytes).map_err(|_| gone("it is not text"))?
+            Decoded::of(bytes)
         }
     };
-    let wanted = with_edit(&seen, &it.edit).ok_or_else(|| gone("the hunk is not there any more"))?;
+    let seen = seen.ok_or_else(|| gone("it is not text"))?;
+    let wanted = with_edit(seen.text(), &it.edit).ok_or_else(|| gone("the hunk is not there any more"))?;
+    let wanted = seen.rewritten(&wanted).map_err(|unfit| unfit.error(&it.path))?.into_bytes();
     let is_removed = it.is_new && wanted.is_empty();
     let kind = match (is_removed, &it.seen) {
         (true, _) => ChangeKind::Created,
@@ -50,7 +53,7 @@ pub fn of_hunk(it: &HunkRevert, workspace: &Workspace, blobs: &Blobs) -> Result<
     let change = FileChange {
         path: it.path.clone(),
         kind,
-        before_blob: if is_removed { None } else { Some(put(wanted.as_bytes())?) },
+        before_blob: if is_removed { None } else { Some(put(&wanted)?) },
         after_blob: it.seen.clone(),
         before_mode: it.mode.filter(|_| it.seen.is_none()),
         after_mode: None,

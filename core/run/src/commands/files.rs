@@ -1,5 +1,6 @@
 //! Commands that show, list, find, compare and test files.
 
+use std::borrow::Cow;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use files::walk::{self, DirEntry, walk};
 use files::workspace::Inside;
 use protocol::error::{Code, Error, Result};
 use text::edits::Unified;
+use text::encoding;
 use text::human::{human_size, on_one_line};
 use tools::read;
 
@@ -380,13 +382,17 @@ fn diff(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     if before == after {
         return Ok(0);
     }
-    let (Ok(before), Ok(after), false) = (std::str::from_utf8(&before), std::str::from_utf8(&after), flags.has('q'))
-    else {
+    let texts = match (std::str::from_utf8(&before), std::str::from_utf8(&after)) {
+        (Ok(before), Ok(after)) => Some((Cow::Borrowed(before), Cow::Borrowed(after))),
+        _ => encoding::both(&before, &after),
+    };
+    // Texts that differ in their encoding only have no line to show.
+    let Some((before, after)) = texts.filter(|(before, after)| before != after && !flags.has('q')) else {
         writeln!(io.out, "Files {} and {} differ", old.text, new.text)?;
         return Ok(1);
     };
     let around = usize::try_from(flags.number('U')?.unwrap_or(3)).unwrap_or(3).min(1000);
-    write!(io.out, "{}", Unified::new((&old.text, &new.text), before, after, around))?;
+    write!(io.out, "{}", Unified::new((&old.text, &new.text), &before, &after, around))?;
     Ok(1)
 }
 

@@ -10,6 +10,7 @@ use crate::parse::Word;
 use ::files::walk::{self, DirEntry};
 use ::files::workspace::Inside;
 use protocol::error::{Code, Error, Result};
+use text::encoding::{Source, Utf8Reader};
 
 pub(super) const GREP: Builtin = Builtin {
     name: "grep",
@@ -92,7 +93,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         .build();
     let operands = flags.operands.clone();
     if operands.is_empty() && io.stdin.is_some() && !flags.has('r') {
-        let mut reader = io.reader(None)?;
+        let mut reader = Utf8Reader::new(Source::Output, io.reader(None)?);
         let prefix = flags.has('H').then_some("(standard input)");
         let mut sink = Lines::new(&printer, &matcher, prefix, &mut io.out);
         searcher.search_reader(&matcher, &mut reader, &mut sink)?;
@@ -136,8 +137,9 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         for (file, shown) in files {
             searched += 1;
             // Files may vanish or change their type during the walk.
+            let source = if is_stdin { Source::Output } else { Source::File };
             let mut reader = match io.open(&file) {
-                Ok(reader) => reader,
+                Ok(reader) => Utf8Reader::new(source, reader),
                 Err(Fault::Closed) => return Err(Fault::Closed),
                 Err(Fault::Error(_)) if is_folder => continue,
                 Err(Fault::Error(error)) => {
@@ -146,7 +148,7 @@ fn grep(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
                 }
             };
             // A binary file in a folder is skipped, because its lines cannot be read.
-            let is_binary = is_folder && memchr::memchr(0, reader.fill_buf()?).is_some();
+            let is_binary = is_folder && memchr::memchr(0, reader.start()?).is_some();
             if is_binary {
                 continue;
             }

@@ -146,7 +146,8 @@ fn sort(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         use std::io::Read as _;
         let room = MAX_SORTED.saturating_sub(bytes.len() as u64);
         // A missing input fails the command: a sorted list without it would be wrong.
-        io.reader(input.as_ref())?.take(room + 1).read_to_end(&mut bytes)?;
+        let reader = io.reader(input.as_ref())?;
+        io.decoded(input.as_ref(), reader)?.take(room + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_SORTED {
             let fix = "the program of that name: env sort …";
             return Err(Error::new(Code::InvalidArgs, "the input is larger than 64 MB", fix).into());
@@ -322,7 +323,8 @@ fn uniq(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
         Ok(())
     };
     for input in io.inputs(it, &flags.operands)? {
-        let Some(mut reader) = io.next_reader(it, input.as_ref())? else { continue };
+        let Some(reader) = io.next_reader(it, input.as_ref())? else { continue };
+        let mut reader = io.decoded(input.as_ref(), reader)?;
         let mut line = Vec::new();
         while next_line(&mut *reader, &mut line)? {
             if line.ends_with(b"\n") {
@@ -375,7 +377,8 @@ fn cut(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
     };
     let picked = |n: usize| list.iter().any(|(from, to)| (*from..=*to).contains(&n));
     for input in io.inputs(it, &flags.operands)? {
-        let Some(mut reader) = io.next_reader(it, input.as_ref())? else { continue };
+        let Some(reader) = io.next_reader(it, input.as_ref())? else { continue };
+        let mut reader = io.decoded(input.as_ref(), reader)?;
         let mut line = Vec::new();
         while next_line(&mut *reader, &mut line)? {
             if line.ends_with(b"\n") {

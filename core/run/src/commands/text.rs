@@ -45,6 +45,7 @@ fn cat(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
             std::io::copy(&mut reader, &mut io.out)?;
             continue;
         }
+        reader = io.decoded(input.as_ref(), reader)?;
         loop {
             let chunk = reader.fill_buf()?;
             if chunk.is_empty() {
@@ -179,6 +180,9 @@ fn head(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     for input in &inputs {
         let Some(mut reader) = io.next_reader(it, input.as_ref())? else { continue };
         titles.print(io, input.as_ref())?;
+        if matches!(count, Count::Lines { .. }) {
+            reader = io.decoded(input.as_ref(), reader)?;
+        }
         match count {
             Count::Bytes(n) | Count::BytesFrom(n) => drop(std::io::copy(&mut reader.take(n), &mut io.out)?),
             Count::Lines { n, rest: false } => {
@@ -231,6 +235,9 @@ fn tail(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> 
     for input in &inputs {
         let Some(mut reader) = io.next_reader(it, input.as_ref())? else { continue };
         titles.print(io, input.as_ref())?;
+        if matches!(count, Count::Lines { .. }) {
+            reader = io.decoded(input.as_ref(), reader)?;
+        }
         match count {
             Count::Lines { n, rest: true } => {
                 let mut skip = n.saturating_sub(1);

@@ -18,27 +18,42 @@ use tools::edit::{self, Change};
 pub(super) const WRITE: Builtin = Builtin {
     name: "write",
     about: "write a file: write <path> [content]; without content it writes stdin",
-    usage: "[-a] [-b] <path> [content] or pipe stdin",
+    usage: "[-a] [-b] [-e ENCODING] <path> [content] or pipe stdin",
     subcommands: &[],
-    details: "Missing parent folders are created. For text of several lines use stdin. A file that is there keeps its byte order mark and its ends of lines, but for -b.\n-a  append   -b  the content is base64, written as it is",
+    details: "Missing parent folders are created. For text of several lines use stdin. A file that is there keeps its encoding, its byte order mark and its ends of lines, but for -b.\n-a  append   -b  the content is base64, written as it is\n-e  the encoding of the whole file, such as utf-8, utf-16 or latin-1",
     example: "cat a.txt | sort | write sorted.txt",
     stdin: Stdin::Optional,
     expands: false,
     asks_others: false,
-    touches: touches_first,
+    touches: touches_written,
     run: write,
 };
+
+/// The touch on the file that is written.
+fn touches_written(args: &[Word], ctx: &Context) -> Touch {
+    let flags = flags_of_write(&WRITE, args).ok();
+    let at = flags.and_then(|flags| ctx.workspace.locate(&flags.operands.first()?.text).ok());
+    touch_of(at, ctx)
+}
+
+fn flags_of_write(it: &'static Builtin, args: &[Word]) -> Result<Flags, Error> {
+    Flags::parse(it, args, "ab", "e", &[("append", 'a'), ("base64", 'b'), ("encoding", 'e')])
+}
 
 /// The touch on the file that the first operand names: the first word without a dash, or the word after `--`.
 fn touches_first(args: &[Word], ctx: &Context) -> Touch {
     let end = args.iter().position(|word| word.text == "--").unwrap_or(args.len());
     let path = args[..end].iter().find(|word| !word.text.starts_with('-') || word.text == "-");
     let at = path.or(args.get(end + 1)).and_then(|word| ctx.workspace.locate(&word.text).ok());
+    touch_of(at, ctx)
+}
+
+fn touch_of(at: Option<Inside>, ctx: &Context) -> Touch {
     at.map_or(Touch::Files { path: None, protected: None }, |at| Replacement::touch(ctx, &at))
 }
 
 fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault> {
-    let flags = Flags::parse(it, args, "ab", "", &[("append", 'a'), ("base64", 'b')])?;
+    let flags = flags_of_write(it, args)?;
     let Some((path, content)) = flags.operands.split_first() else { return Err(it.usage_error().into()) };
     let at = io.ctx.workspace.locate(&path.text)?;
     let mut after = match content {
@@ -57,16 +72,19 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
             Error::new(Code::InvalidArgs, format!("the content is not valid base64: {e}"), "write without -b for text")
         })?;
     }
-    let replacement = if flags.has('a') || flags.has('b') {
+    let replacement = if let Some(name) = flags.value('e') {
+        if flags.has('a') || flags.has('b') {
+            let fix = "-e for a whole file of text, or -a without -e, which keeps the encoding";
+            return Err(Error::new(Code::Usage, "-e does not go with -a or -b", fix).into());
+        }
+        Replacement::encoded("write", &io.ctx, at, &utf8(after)?, tools::write::encoding_named(name)?)?
+    } else if flags.has('a') || flags.has('b') {
         io.ctx.workspace.check_writable(&at)?;
         let to = io.ctx.workspace.destination(&at)?;
         let before = io.ctx.workspace.read_if_there(to.at())?;
         let (all, notes) = match before.as_ref().filter(|_| flags.has('a')) {
-            Some(before) => {
-                let (more, notes) =
-                    if flags.has('b') { (after, Vec::new()) } else { form::appended(&before.bytes, after) };
-                ([before.bytes.as_slice(), &more].concat(), notes)
-            }
+            Some(before) if flags.has('b') => ([before.bytes.as_slice(), &after].concat(), Vec::new()),
+            Some(before) => form::appended(&before.bytes, after).map_err(|it| it.error(&to.at().display()))?,
             None => (after, Vec::new()),
         };
         Replacement::of("write", &io.ctx, to, before, Some(all))?.noting(notes)
@@ -74,6 +92,11 @@ fn write(it: &'static Builtin, args: &[Word], io: &mut Io) -> Result<i32, Fault>
         Replacement::preview("write", &io.ctx, at, after)?
     };
     change(io, replacement)
+}
+
+fn utf8(content: Vec<u8>) -> Result<String, Error> {
+    let fix = "write without -e, which writes the bytes as they are";
+    String::from_utf8(content).map_err(|_| Error::new(Code::InvalidArgs, "the content is not UTF-8 text", fix))
 }
 
 fn planned_unknown(io: &mut Io, would: &str, at: &Inside) -> Result<i32, Fault> {

@@ -3,6 +3,7 @@
 use super::{MAX_COUNTED, MAX_SOUGHT, SAID};
 use call::outcome::Outcome;
 use protocol::error::{Code, Error, Result};
+use text::encoding::{Encoding, Source};
 use text::human::human_size;
 use text::long_line::{LONGEST, LeftOut, LongLine};
 use text::media::{Guard, REPLACEMENT};
@@ -34,6 +35,8 @@ pub(super) struct Page {
     total: Option<u64>,
     /// How many bytes were replaced because they are no text.
     replaced: u64,
+    /// What it was decoded from, where that is not plain UTF-8.
+    encoding: Option<Encoding>,
     /// The hash of the file, if all of it was read.
     pub(super) whole: Option<blake3::Hash>,
     pub(super) is_binary: bool,
@@ -61,7 +64,7 @@ struct Turner {
 /// Reads up to and through a page, one buffer at a time, so memory stays bounded for any file and any line length.
 pub(super) fn turn_to(mut reader: impl std::io::BufRead, len: u64, wanted: Wanted) -> std::io::Result<Page> {
     let counts = len <= MAX_COUNTED;
-    let (mut guard, mut hasher, mut read) = (Guard::default(), blake3::Hasher::new(), 0_u64);
+    let (mut guard, mut hasher, mut read) = (Guard::of(Source::File), blake3::Hasher::new(), 0_u64);
     let before = wanted.column.map_or(0, |column| column.saturating_sub(1));
     let mut turner = Turner {
         wanted,
@@ -78,7 +81,7 @@ pub(super) fn turn_to(mut reader: impl std::io::BufRead, len: u64, wanted: Wante
     loop {
         let chunk = reader.fill_buf()?;
         if chunk.is_empty() {
-            turner.take(guard.end());
+            turner.take(&guard.end());
             ended = true;
             break;
         }
@@ -103,6 +106,7 @@ pub(super) fn turn_to(mut reader: impl std::io::BufRead, len: u64, wanted: Wante
     page.replaced = guard.replaced();
     page.is_binary = guard.is_binary_file(read);
     page.start = guard.start().to_vec();
+    page.encoding = guard.encoding();
     Ok(page)
 }
 
@@ -239,6 +243,9 @@ impl Page {
             .with("input", first));
         }
         let mut notes = Vec::new();
+        if let Some(encoding) = self.encoding {
+            notes.push(format!("…[encoding: {encoding}]"));
+        }
         if self.replaced > 0 && self.text.contains(REPLACEMENT) {
             notes.push(format!("…[bytes of the file that are no text, shown as {REPLACEMENT}: {}]", self.replaced));
         }
@@ -327,10 +334,11 @@ mod tests {
         let numbered = Wanted { line_numbers: true, ..plain(2, 2) };
         let page = page("a\nb\nc\nd\n", numbered).expect("a page");
         assert_eq!(page, "     2\tb\n     3\tc\n…[lines 2-3 of 4; next_offset=4]");
-        let bytes = b"the caf\xe9 is open\n".as_slice();
+        let bytes = b"gr\xc3\xb6\xc3\x9fer: the caf\xe9 is open\n".as_slice();
         let page = turn_to(BufReader::new(bytes), bytes.len() as u64, plain(1, PAGE)).expect("memory");
         assert!(!page.is_binary);
         let told = page.told(plain(1, PAGE), bytes.len() as u64).expect("a page");
-        assert_eq!(told, "the caf\u{fffd} is open\n…[bytes of the file that are no text, shown as \u{fffd}: 1]");
+        let note = "…[bytes of the file that are no text, shown as \u{fffd}: 1]";
+        assert_eq!(told, format!("größer: the caf\u{fffd} is open\n{note}"));
     }
 }

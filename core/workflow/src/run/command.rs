@@ -19,6 +19,7 @@ use protocol::event::{
     CheckRan, DecidedBy, Denial, Held, LeftBehind, Rule, Scope, StepEnded, StepOutcome, ToolCall, ToolResult,
     WorkflowEvent,
 };
+use text::encoding;
 
 /// The seconds of a command that names none.
 const SECONDS: u64 = 600;
@@ -66,7 +67,7 @@ async fn once(job: &Job, attempt: u32, hands: &dyn Hands) -> Result<Ending, Gone
         return held(Held { denials: vec![denial], ..job.held("permissions", why) }, hands).await;
     }
     let changes: Vec<LeftBehind> = result.changes.iter().map(LeftBehind::from).collect();
-    let stderr = String::from_utf8_lossy(&heard.stderr).trim().to_owned();
+    let stderr = encoding::legible(&heard.stderr).0.trim().to_owned();
     let exit_code = result.exit_code;
     let (status, error) = match (&result.error, exit_code) {
         (Some(error), _) => (StepOutcome::Failed, Some((**error).clone())),
@@ -121,7 +122,7 @@ fn short(line: &str) -> String {
 
 /// What a command wrote to stdout: JSON if it is an object or a list, else text.
 fn value_of(stdout: &[u8]) -> Value {
-    let text = String::from_utf8_lossy(stdout);
+    let (text, _) = encoding::legible(stdout);
     let text = text.trim_end_matches(['\n', '\r']);
     if text.starts_with(['{', '['])
         && let Ok(value) = serde_json::from_str::<Value>(text)

@@ -109,6 +109,10 @@ impl DiffView {
         let (Some(file), Some(loaded), Some(text)) = (self.current(), self.loaded(), self.text()) else {
             return self.refuse(is_lost());
         };
+        if loaded.seen.is_none() && loaded.encoding.is_some() {
+            return self
+                .refuse("a deleted file in another encoding than UTF-8 is restored as a whole: /undo, or git restore");
+        }
         let hunk = HunkRevert {
             path: file.path.clone(),
             seen: loaded.seen.clone(),

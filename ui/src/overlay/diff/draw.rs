@@ -285,7 +285,9 @@ impl DiffView {
     fn draw_file(&mut self, canvas: &mut Canvas, area: Rect, paint: Paint<'_>) {
         let theme = paint.theme;
         let Some(file) = self.current().cloned() else { return };
-        canvas.line(head_line(&file, usize::from(area.width), theme), Rect { height: 1.min(area.height), ..area });
+        let encoding = self.loaded().and_then(|it| it.encoding.as_deref());
+        let head = head_line(&file, encoding, usize::from(area.width), theme);
+        canvas.line(head, Rect { height: 1.min(area.height), ..area });
         let body = Rect { y: area.y + 1.min(area.height), height: area.height.saturating_sub(1), ..area };
         self.areas.body = body;
         self.page = usize::from(body.height.saturating_sub(2)).max(1);

@@ -73,9 +73,10 @@ pub(super) fn listed_line(
 }
 
 /// The head of a file, which stays above its lines.
-pub(super) fn head_line(file: &ChangedFile, columns: usize, theme: &Theme) -> Line<'static> {
+pub(super) fn head_line(file: &ChangedFile, encoding: Option<&str>, columns: usize, theme: &Theme) -> Line<'static> {
     let mut spans = vec![letter(file, theme)];
-    let numbers = figures(file, theme);
+    let mut numbers = figures(file, theme);
+    numbers.extend(encoding.map(|name| Span::styled(format!(" {name}"), theme.dim())));
     let room = columns.saturating_sub(4 + span_width(&numbers));
     if let Some(from) = file.from() {
         let half = room.saturating_sub(3) / 2;

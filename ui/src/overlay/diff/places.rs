@@ -36,6 +36,8 @@ pub(crate) struct Loaded {
     pub(super) body: Body,
     pub(super) folded: Option<Folded>,
     pub(super) seen: Option<String>,
+    /// The name of the encoding, if it is not UTF-8.
+    pub(super) encoding: Option<String>,
     /// Only the start of the file is compared; the whole follows.
     pub(super) is_start: bool,
     /// Lines added and removed.
@@ -48,16 +50,16 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     pub(crate) fn new(path: &str, patch: Patch) -> Loaded {
-        let Patch { body, folded, seen, is_start } = patch;
+        let Patch { body, folded, seen, encoding, is_start } = patch;
         match &body {
             Body::Text(text) => {
                 let ids = text.hunks.iter().map(|hunk| text.id(path, hunk)).collect();
                 let (unified, split, counts) = (unified(text), split(text), text.counts());
-                Loaded { body, folded, seen, is_start, counts, ids, unified, split }
+                Loaded { body, folded, seen, encoding, is_start, counts, ids, unified, split }
             }
             Body::Binary(..) | Body::Nothing(_) => {
                 let (unified, split) = (Vec::new(), Vec::new());
-                Loaded { body, folded, seen, is_start, counts: (0, 0), ids: Vec::new(), unified, split }
+                Loaded { body, folded, seen, encoding, is_start, counts: (0, 0), ids: Vec::new(), unified, split }
             }
         }
     }
