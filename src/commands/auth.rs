@@ -150,10 +150,19 @@ async fn login(cli: &Cli, config: &Config, connector: &Connector, args: LoginArg
         json!({ "ok": true, "dry_run": dry_run, "provider": provider, "kept_in": place, "tested": models.is_some() }),
         &format!("{stored}{tested}"),
     );
-    if let Some(variable) = connector.set_variable(&provider) {
-        cli.output.aside(&format!("{variable} is set too, and takes precedence over the stored key"));
+    if let Some(stronger) = connector.before_stored(&provider) {
+        cli.output.aside(&format!("{stronger} is set too, and takes precedence over the stored key"));
     }
     Ok(0)
+}
+
+/// What a credential is, in a word.
+fn kind(it: &Credential) -> &'static str {
+    match it.secret() {
+        Secret::Key(_) => "key",
+        Secret::Token(_) => "token",
+        Secret::Printed(_) => "command",
+    }
 }
 
 /// Tests the key: asks the server for its models, with this key only.
@@ -231,7 +240,7 @@ fn status(cli: &Cli, connector: &Connector, provider: Option<String>, options: &
     all.extend(vault.names()?.into_iter().filter(|name| !connector.names().contains(name)));
     for name in all.into_iter().filter(|name| only.as_ref().is_none_or(|only| only == name)) {
         let variable = connector.variable(&name);
-        let credential = vault.find(&name, variable, &cli.environment)?;
+        let credential = connector.credential(&name)?;
         let expired =
             credential.as_ref().is_some_and(|it| it.expires().is_some_and(|end| end <= now) && !it.can_renew());
         rows.push(json!({
@@ -239,7 +248,7 @@ fn status(cli: &Cli, connector: &Connector, provider: Option<String>, options: &
             "usable": credential.is_some() && !expired,
             "source": credential.as_ref().map(|it| it.source().to_string()),
             "hint": credential.as_ref().map(|it| it.hint()),
-            "kind": credential.as_ref().map(|it| if it.is_token() { "token" } else { "key" }),
+            "kind": credential.as_ref().map(kind),
             "expires": credential.as_ref().and_then(|it| it.expires()).map(|at| format!("{at:.3}")),
             "variable": variable,
         }));
@@ -298,8 +307,8 @@ fn logout(cli: &Cli, connector: &Connector, provider: Option<String>) -> Result<
         (false, _) => format!("no key for {provider} is stored"),
     };
     cli.output.either(json!({ "ok": true, "dry_run": dry_run, "provider": provider, "forgotten": removed }), &text);
-    if let Some(variable) = connector.set_variable(&provider) {
-        cli.output.aside(&format!("{variable} is still set, and pixir still uses it"));
+    if let Some(stronger) = connector.before_stored(&provider) {
+        cli.output.aside(&format!("{stronger} is still set, and pixir still uses it"));
     }
     Ok(0)
 }

@@ -109,14 +109,30 @@ fn no_secret_of_the_user_is_in_anything_that_pixir_writes() {
             refuse(400, ""),
             refuse(404, ""),
         ]);
-        shell.configure(&format!(
+        // A second provider, whose key a command prints: to its stderr too.
+        let printed = shell.aside("config.toml", &canary("printed"));
+        let echo = Reply::Refuse {
+            status: 401,
+            headers: format!("x-request-id: {}\r\n", canary("printed")),
+            body: json!({ "error": { "message": format!("you sent {}", canary("printed")) } }).to_string(),
+        };
+        let refusing = Server::start(vec![echo; 8]);
+        let commands = format!(
+            "[providers.printed]\ndialect = \"{0}\"\nbase_url = \"{1}\"\napi_key_command = \"cat {2}; cat {2} >&2\"\n\
+             [providers.failing]\ndialect = \"{0}\"\nbase_url = \"{1}\"\napi_key_command = \"cat {2}; cat {2} >&2; false\"\n",
+            dialect.name(),
+            refusing.url,
+            printed.display(),
+        );
+        let own = format!(
             "[providers.own]\ndialect = \"{}\"\nbase_url = \"{}?sig={}\"\napi_key_env = \"MY_PASS_PHRASE\"\n\
              [providers.own.headers]\nx-team = \"{}\"\n[requests]\nattempts = 2\nfirst_wait = 0.01\n",
             dialect.name(),
             server.url,
             canary("query"),
             canary("header"),
-        ));
+        );
+        shell.configure(&(commands + &own));
         let record = shell.home().with_file_name("record.json").display().to_string();
         let mut run = |args: &[&str]| {
             let mut command = shell.command(args);
@@ -140,6 +156,15 @@ fn no_secret_of_the_user_is_in_anything_that_pixir_writes() {
         {
             run(&[&own[..], format, &["again"]].concat());
         }
+        for provider in ["printed", "failing"] {
+            for line in ["--json x", "--format jsonl x", "x"] {
+                let of = ["--provider", provider, "--model", "m", "--headless"];
+                run(&[&of[..], &line.split(' ').collect::<Vec<_>>()].concat());
+            }
+            run(&["doctor", "--online", "--provider", provider, "--model", "m", "--json"]);
+            run(&["auth", "status", provider, "--json"]);
+        }
+        assert!(refusing.keys().iter().any(|it| it.contains(CANARY)), "the printed key is sent");
         // An address with a password, and one that nothing answers.
         for address in ["http://me:PW@127.0.0.1:1/v1?k=PW", "https://127.0.0.1:1/v1?k=PW", "ftp://me:PW@h/"] {
             let address = address.replace("PW", &canary("address"));

@@ -30,6 +30,8 @@ pub enum Source {
     Keyring,
     /// The file `auth.json`.
     File,
+    /// A command that the user has configured, which prints the key.
+    Command,
 }
 
 impl std::fmt::Display for Source {
@@ -38,17 +40,47 @@ impl std::fmt::Display for Source {
             Source::Environment(name) => f.write_str(name),
             Source::Keyring => f.write_str("keyring"),
             Source::File => f.write_str("auth.json"),
+            Source::Command => f.write_str("api_key_command"),
         }
     }
 }
 
-/// A stored secret of a Provider.
+/// A secret of a Provider.
 #[derive(Debug, Clone)]
 pub enum Secret {
     /// A key that does not expire.
     Key(SecretString),
     /// A token that expires, and the data to renew it.
     Token(Token),
+    /// A key that a command prints. It is never stored.
+    Printed(PrintedKey),
+}
+
+/// A key that a command of the user prints.
+#[derive(Debug, Clone)]
+pub struct PrintedKey {
+    /// What the shell runs. It may hold a secret itself.
+    pub command: SecretString,
+    /// How long a printed key is used before the command runs again, seconds.
+    pub lasts: u32,
+    /// The key that was printed last; empty before the first run.
+    pub key: SecretString,
+    /// When the command runs again.
+    pub until: Timestamp,
+}
+
+impl PrintedKey {
+    /// A key that was not printed yet.
+    pub fn new(command: &str, lasts: u32) -> PrintedKey {
+        let (command, key) = (SecretString::from(command), SecretString::from(""));
+        PrintedKey { command, lasts, key, until: Timestamp::UNIX_EPOCH }
+    }
+
+    /// The same with the key that was printed now.
+    pub fn printed(self, key: SecretString) -> PrintedKey {
+        let until = Timestamp::now().as_second().saturating_add(i64::from(self.lasts));
+        PrintedKey { key, until: Timestamp::from_second(until).unwrap_or(Timestamp::MAX), ..self }
+    }
 }
 
 /// A token that expires.
@@ -130,9 +162,11 @@ impl Secret {
         match self {
             Secret::Key(key) => key,
             Secret::Token(token) => &token.access,
+            Secret::Printed(it) => &it.key,
         }
     }
 
+    /// Returns what is stored of it.
     fn to_json(&self) -> Value {
         match self {
             Secret::Key(key) => json!({ "type": "key", "key": key.expose_secret() }),
@@ -145,6 +179,8 @@ impl Secret {
                 "client_id": token.client_id,
                 "grant": token.grant.as_ref().map(|it| it.to_json()),
             }),
+            // A credential of a command is held, and `save` is for what the user gives.
+            Secret::Printed(_) => Value::Null,
         }
     }
 
@@ -187,10 +223,10 @@ impl std::fmt::Debug for Credential {
     }
 }
 
-/// A function that requests a new token from the issuer, given the old token and the Provider's name.
-pub trait Refresh<F>: FnOnce(Token, String) -> F + Send + 'static {}
+/// A function that gets a new secret, given the old one and the Provider's name: from the issuer, or from the user's command.
+pub trait Refresh<F>: FnOnce(Secret, String) -> F + Send + 'static {}
 
-impl<F, R: FnOnce(Token, String) -> F + Send + 'static> Refresh<F> for R {}
+impl<F, R: FnOnce(Secret, String) -> F + Send + 'static> Refresh<F> for R {}
 
 impl Credential {
     /// Returns where the credential comes from.
@@ -218,13 +254,14 @@ impl Credential {
         match &*self.secret.lock() {
             Secret::Key(_) => false,
             Secret::Token(token) => token.refresh.is_some(),
+            Secret::Printed(_) => true,
         }
     }
 
     /// Returns when it expires, if it does.
     pub fn expires(&self) -> Option<Timestamp> {
         match &*self.secret.lock() {
-            Secret::Key(_) => None,
+            Secret::Key(_) | Secret::Printed(_) => None,
             Secret::Token(token) => token.expires,
         }
     }
@@ -246,10 +283,9 @@ impl Credential {
     /// `AUTH_REQUIRED` when it cannot be renewed any more, `NETWORK`.
     pub async fn current<F>(&self, refresh: impl Refresh<F>) -> Result<SecretString>
     where
-        F: Future<Output = Result<Token>> + Send,
+        F: Future<Output = Result<Secret>> + Send,
     {
-        let now = Timestamp::now().as_second();
-        if self.expires().is_some_and(|end| end.as_second() - now < SKEW) {
+        if !self.is_good(None) {
             self.renew(None, refresh).await?;
         }
         Ok(self.secret.lock().reveal().clone())
@@ -264,7 +300,7 @@ impl Credential {
     /// As [`Credential::current`].
     pub async fn renew<F>(&self, refused: Option<&SecretString>, refresh: impl Refresh<F>) -> Result<bool>
     where
-        F: Future<Output = Result<Token>> + Send,
+        F: Future<Output = Result<Secret>> + Send,
     {
         let (own, refused) = (self.clone(), refused.cloned());
         let renewal = task::spawn(async move { own.renew_alone(refused.as_ref(), refresh).await });
@@ -275,7 +311,7 @@ impl Credential {
 
     async fn renew_alone<F>(&self, refused: Option<&SecretString>, refresh: impl Refresh<F>) -> Result<bool>
     where
-        F: Future<Output = Result<Token>> + Send,
+        F: Future<Output = Result<Secret>> + Send,
     {
         let _turn = self.renewing.lock().await;
         if self.is_good(refused) {
@@ -285,26 +321,33 @@ impl Credential {
             return Ok(false);
         }
         // Another pixir process may be renewing the token; the second one uses the result of the first.
-        let _alone = self.vault.lock_renewal().await?;
+        let _alone = if self.held { None } else { Some(self.vault.lock_renewal().await?) };
         if self.take_kept() && self.is_good(refused) {
             return Ok(true);
         }
-        let Secret::Token(token) = self.secret() else { return Ok(false) };
-        let renewed = Secret::Token(refresh(token, self.provider.clone()).await?);
+        let renewed = refresh(self.secret(), self.provider.clone()).await?;
         // The new token is stored before it is used.
         if !self.held {
             self.vault.save(&self.provider, &renewed)?;
         }
         *self.secret.lock() = renewed;
-        Ok(true)
+        // A command may print again what the server has refused.
+        Ok(self.is_good(refused))
     }
 
     /// Whether the secret can be used: it was not rejected and does not expire soon.
     fn is_good(&self, refused: Option<&SecretString>) -> bool {
-        let Secret::Token(token) = self.secret() else { return refused.is_none() };
-        match refused {
-            Some(refused) => token.access.expose_secret() != refused.expose_secret(),
-            None => token.expires.is_none_or(|end| end.as_second() - Timestamp::now().as_second() >= SKEW),
+        let secret = self.secret();
+        let now = Timestamp::now();
+        match (&secret, refused) {
+            (Secret::Key(_), refused) => refused.is_none(),
+            (Secret::Token(_) | Secret::Printed(_), Some(refused)) => {
+                secret.reveal().expose_secret() != refused.expose_secret()
+            }
+            (Secret::Token(token), None) => {
+                token.expires.is_none_or(|end| end.as_second() - now.as_second() >= SKEW) || token.refresh.is_none()
+            }
+            (Secret::Printed(it), None) => now < it.until,
         }
     }
 
@@ -428,8 +471,15 @@ impl Vault {
         Credential { held: true, ..self.credential(provider, Source::File, secret) }
     }
 
+    /// Creates a credential whose key a command of the user prints when it is needed.
+    pub fn printed(&self, provider: &str, key: PrintedKey) -> Credential {
+        Credential { held: true, ..self.credential(provider, Source::Command, Secret::Printed(key)) }
+    }
+
     fn credential(&self, provider: &str, source: Source, secret: Secret) -> Credential {
-        let hash = blake3::hash(secret.reveal().expose_secret().as_bytes());
+        // Commands that print another key each time are told apart by their texts.
+        let named = if let Secret::Printed(it) = &secret { &it.command } else { secret.reveal() };
+        let hash = blake3::hash(named.expose_secret().as_bytes());
         let (first, _) = hash.as_bytes().split_first_chunk().expect("a hash is longer than a number");
         Credential {
             provider: provider.to_owned(),
@@ -560,7 +610,7 @@ mod tests {
         let credential = vault.hold("one", Secret::Token(token("old-token")));
         let before = credential.number();
         let renewed = Token { expires: None, ..token("new-token") };
-        let current = credential.current(async move |_, _| Ok(renewed)).await.expect("it is renewed");
+        let current = credential.current(async move |_, _| Ok(Secret::Token(renewed))).await.expect("it is renewed");
         assert_eq!((current.expose_secret(), credential.number()), ("new-token", before));
     }
 }

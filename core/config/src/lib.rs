@@ -135,6 +135,10 @@ pub struct ProviderConfig {
     pub base_url: Option<String>,
     /// The environment variable that holds the key; never the key itself.
     pub api_key_env: Option<String>,
+    /// A command that prints the key, for the shell. Only the user's own settings may have one.
+    pub api_key_command: Option<String>,
+    /// How long a printed key is used before the command runs again, seconds.
+    pub api_key_ttl: Option<u32>,
     /// Headers of every request; they must not contain secrets.
     pub headers: BTreeMap<String, String>,
     /// Allows plain http to another machine.
@@ -212,8 +216,19 @@ impl RequestsConfig {
     }
 }
 
-const PROVIDER_KEYS: [&str; 9] =
-    ["preset", "dialect", "base_url", "api_key_env", "headers", "insecure", "issuer", "client_id", "scope"];
+const PROVIDER_KEYS: [&str; 11] = [
+    "preset",
+    "dialect",
+    "base_url",
+    "api_key_env",
+    "api_key_command",
+    "api_key_ttl",
+    "headers",
+    "insecure",
+    "issuer",
+    "client_id",
+    "scope",
+];
 const MODEL_KEYS: [&str; 6] = ["model_name", "window", "max_output", "vision", "efforts", "price"];
 const PRICE_KEYS: [&str; 5] = ["input", "cached", "cache_written", "output", "step"];
 const STEP_KEYS: [&str; 3] = ["above", "input", "output"];
@@ -337,6 +352,26 @@ impl ProviderConfig {
                 && it.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
                 && !it.starts_with(|c: char| c.is_ascii_digit())
         };
+        let wrong = |key: &str, what: &str, fix: &str| {
+            Err(Error::new(Code::ConfigInvalid, format!("`providers.{name}.{key}` {what}"), fix))
+        };
+        match (&self.api_key_command, self.api_key_ttl) {
+            (Some(command), _) if command.trim().is_empty() => {
+                return wrong(
+                    "api_key_command",
+                    "is empty",
+                    "a command that prints the key, such as \"pass show work\"",
+                );
+            }
+            (Some(_), _) if self.api_key_env.is_some() => {
+                return wrong("api_key_command", "and `api_key_env` both say where the key is", "keep one of them");
+            }
+            (None, Some(_)) => {
+                return wrong("api_key_ttl", "needs an `api_key_command`", "add the command, or remove it");
+            }
+            (Some(_), Some(0)) => return wrong("api_key_ttl", "is 0", "seconds, 1 or more"),
+            (Some(_) | None, _) => {}
+        }
         match &self.api_key_env {
             // The error does not repeat the value: it may be a key.
             Some(it) if !is_name(it) => Err(Error::new(

@@ -17,13 +17,14 @@ pub const CONFIG: &str = ".pixir/config.toml";
 pub const PROJECT_KEYS: [&str; 8] = ["model", "effort", "mode", "toolset", "theme", "limits", "agents", "mcp"];
 
 /// Keys that a project may not set, and why not. Some are known to no other file either, but people try them.
-const REFUSED: [(&str, &str); 28] = [
+const REFUSED: [(&str, &str); 29] = [
     ("providers", "it decides which servers get your messages and keys"),
     ("base_url", "it decides which server gets your messages and keys"),
     ("headers", "it would be sent with your keys"),
     ("insecure", "it could send your keys unencrypted"),
     ("api_key", "keys are yours alone"),
     ("api_key_env", "it decides which variable is sent as a key"),
+    ("api_key_command", "it would run programs"),
     ("proxy", "it would see your messages and keys"),
     ("fallback", "it decides which other servers get your messages"),
     ("favourites", "they are yours"),

@@ -75,7 +75,7 @@ impl SignIn {
     pub(super) fn scope(&self) -> Option<String> {
         match self.credential.lock().as_ref()?.secret() {
             Secret::Token(token) => token.grant?.scope,
-            Secret::Key(_) => None,
+            Secret::Key(_) | Secret::Printed(_) => None,
         }
     }
 
@@ -83,9 +83,17 @@ impl SignIn {
         self.secrets.learn(NAME, credential.secret().reveal());
     }
 
-    fn renewal(&self) -> impl FnOnce(Token, String) -> BoxFuture<'static, Result<Token>> + Send + use<> {
+    fn renewal(&self) -> impl FnOnce(Secret, String) -> BoxFuture<'static, Result<Secret>> + Send + use<> {
         let (server, vault) = (self.server.clone(), self.vault.clone());
-        move |old, name| async move { renewed(old, &name, &server, &vault).await }.boxed()
+        move |old, name| {
+            let renewal = async move {
+                match old {
+                    Secret::Token(old) => renewed(old, &name, &server, &vault).await.map(Secret::Token),
+                    other @ (Secret::Key(_) | Secret::Printed(_)) => Ok(other),
+                }
+            };
+            renewal.boxed()
+        }
     }
 }
 

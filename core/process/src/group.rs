@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -67,6 +67,45 @@ impl OfThePerson {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         of_the_person().extend(id);
         Ok((child, OfThePerson(id)))
+    }
+}
+
+/// What a program of the user printed.
+#[derive(Debug)]
+pub struct Printed {
+    /// How the program ended.
+    pub ended: Ended,
+    /// Its stdout, up to the bound.
+    pub out: Vec<u8>,
+    /// Its stderr, up to the bound.
+    pub err: Vec<u8>,
+}
+
+impl OfThePerson {
+    /// Runs a program without input until it ends, or kills its process group after the limit. At most `bound` bytes of each
+    /// output are kept.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub async fn print(mut command: Command, limit: Duration, bound: usize) -> io::Result<Printed> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let (mut child, _spared) = OfThePerson::start(&mut command)?;
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let take = |stream, bytes: &[u8]| {
+            let kept = match stream {
+                Stream::Out => &mut out,
+                Stream::Err => &mut err,
+            };
+            kept.extend_from_slice(&bytes[..bytes.len().min(bound - kept.len())]);
+        };
+        let ended = read(&mut child, || {}, Some(limit), take).await?;
+        if let (Ended::TimedOut, Some(leader)) = (ended, leader) {
+            // It leads a group of its own. A group that has just ended is no error.
+            let _ = kill_process_group(leader, Signal::KILL);
+            child.wait().await?;
+        }
+        Ok(Printed { ended, out, err })
     }
 }
 
@@ -364,6 +403,15 @@ pub async fn drain(
     child: &mut Child,
     group: &Group,
     limit: Option<Duration>,
+    take: impl FnMut(Stream, &[u8]),
+) -> io::Result<Ended> {
+    read(child, || group.leader_ended(), limit, take).await
+}
+
+async fn read(
+    child: &mut Child,
+    has_ended: impl Fn(),
+    limit: Option<Duration>,
     mut take: impl FnMut(Stream, &[u8]),
 ) -> io::Result<Ended> {
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
@@ -382,7 +430,7 @@ pub async fn drain(
                 Ok(n) => take(Stream::Err, &err_buffer[..n]),
             },
             ended = child.wait(), if status.is_none() => {
-                group.leader_ended();
+                has_ended();
                 status = Some(ended?);
                 deadline.as_mut().reset(tokio::time::Instant::now() + DRAIN);
             }

@@ -14,6 +14,6 @@ pub use ending::EndSignals;
 pub use environment::{environment, names_code};
 pub use group::children;
 pub use group::{Ended, Group, Stopping, Stream, drain, joined, program};
-pub use group::{OfThePerson, adopt_orphans, between_starts};
+pub use group::{OfThePerson, Printed, adopt_orphans, between_starts};
 pub use jobs::Leader;
 pub use sweep::sweep;

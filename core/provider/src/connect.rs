@@ -64,7 +64,7 @@ pub struct NewProvider {
     pub models: usize,
     /// Why it is chosen, for the user.
     pub why: String,
-    /// A variable of the environment that takes precedence over the stored key at the next start.
+    /// What takes precedence over the stored key at the next start: a variable of the environment, or `api_key_command`.
     pub hidden_by: Option<String>,
     pub(super) definition: Definition,
 }
@@ -136,6 +136,20 @@ impl Connector {
         self.variable(provider).filter(|name| self.around.variable(name).is_some())
     }
 
+    /// The Provider's credential, wherever it comes from.
+    ///
+    /// # Errors
+    /// `CORRUPT_AUTH`, `AUTH_READ_FAILED`.
+    pub fn credential(&self, provider: &str) -> Result<Option<Credential>> {
+        self.setup().credential(provider, self.variable(provider))
+    }
+
+    /// What takes precedence over a stored key of the Provider: a variable that is set, or a command of the settings.
+    pub fn before_stored(&self, provider: &str) -> Option<&str> {
+        let command = self.config.providers.get(provider).is_some_and(|it| it.api_key_command.is_some());
+        if command { Some("api_key_command") } else { self.set_variable(provider) }
+    }
+
     fn issuer(&self, provider: &str) -> Option<Issuer> {
         let it = self.config.providers.get(provider)?;
         Some(Issuer { url: it.issuer.clone()?, client_id: it.client_id.clone()?, scope: it.scope.clone() })
@@ -148,7 +162,7 @@ impl Connector {
     pub fn accounts(&self) -> Result<Vec<Account>> {
         let account = |provider: String| {
             let variable = self.variable(&provider).map(str::to_owned);
-            let found = self.vault.find(&provider, variable.as_deref(), &self.around)?;
+            let found = self.credential(&provider)?;
             let signs_in = self.issuer(&provider).is_some();
             Ok(Account { variable, source: found.map(|it| it.source().clone()), signs_in, provider })
         };
@@ -220,7 +234,7 @@ impl Connector {
         let stored = self.vault.find(provider, None, &self.around)?;
         let definition = self.with_secret(provider, stored.unwrap_or(held))?;
         let mut new = self.connected(provider, definition, &listed, format!("there is a key in {source}"))?;
-        new.hidden_by = self.set_variable(provider).map(str::to_owned);
+        new.hidden_by = self.before_stored(provider).map(str::to_owned);
         Ok(new)
     }
 

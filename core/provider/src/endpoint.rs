@@ -15,7 +15,7 @@ use super::dialect::Dialect;
 use super::refusal::{REFUSED_PARAMETER, REFUSED_TOOL, no_stream, refused_parameter, refused_tool, told_with_status};
 use super::retry::Patience;
 use super::wait::{retry_after, wait_in};
-use super::{Failure, device_login, invalid, preset};
+use super::{Failure, invalid, preset, renewal};
 use config::address::{is_loopback, is_nearby};
 use config::credentials::{Credential, REDACTED, SHORTEST_SECRET, Source};
 use net::{check_address, client, document, unreached};
@@ -232,6 +232,10 @@ impl Endpoint {
         let request = request.headers(self.headers.clone());
         match (key, self.dialect) {
             (None, _) => request,
+            // A command prints what a sign-in yields (az, gcloud), or a key; only the former has the form of a token.
+            (Some(key), _) if self.is_printed() && is_jwt(key.expose_secret()) => {
+                request.bearer_auth(key.expose_secret())
+            }
             (Some(key), _) if self.key_header.is_some() => {
                 let mut value = HeaderValue::from_str(key.expose_secret()).unwrap_or(HeaderValue::from_static(""));
                 value.set_sensitive(true);
@@ -255,7 +259,7 @@ impl Endpoint {
         let mut renewed = false;
         loop {
             let key = match &self.credential {
-                Some(credential) => Some(credential.current(device_login::refresh).await?),
+                Some(credential) => Some(credential.current(renewal::renewed).await?),
                 None => None,
             };
             let request = self.client()?.post(self.address(path)).header(CONTENT_TYPE, "application/json");
@@ -266,11 +270,11 @@ impl Endpoint {
             if response.status().is_success() {
                 return self.streaming(response).await;
             }
-            // A token may be revoked before it expires, so it is renewed once. A key cannot be renewed.
+            // A token may be revoked before it expires, so it is renewed once. A key can be renewed if a command prints it.
             if response.status() == 401
                 && !renewed
                 && let Some(credential) = &self.credential
-                && credential.renew(key.as_ref(), device_login::refresh).await?
+                && credential.renew(key.as_ref(), renewal::renewed).await?
             {
                 renewed = true;
                 continue;
@@ -330,12 +334,20 @@ impl Endpoint {
             (Some(it), _) => match it.source() {
                 Source::Environment(name) => Remedy::ReplaceVariable { name: name.clone() },
                 Source::Keyring | Source::File => Remedy::ReplaceKey { provider: self.provider.clone() },
+                Source::Command => {
+                    let section = format!("[providers.{}]", self.provider);
+                    format!("check what `api_key_command` in {section} of config.toml prints").into()
+                }
             },
             // It has no name that a key could be kept under.
             (None, Some(name)) if self.is_unnamed => set(name),
             (None, Some(name)) => Remedy::any_of([set(name), login]),
             (None, None) => login,
         }
+    }
+
+    fn is_printed(&self) -> bool {
+        self.credential.as_ref().is_some_and(|it| *it.source() == Source::Command)
     }
 
     fn no_head(&self, within: Duration) -> Error {
@@ -379,7 +391,7 @@ impl Endpoint {
     pub(super) async fn beside(&self, path: &str, body: Option<&Value>, within: Duration) -> Option<Value> {
         let asking = async {
             let key = match &self.credential {
-                Some(credential) => Some(credential.current(device_login::refresh).await.ok()?),
+                Some(credential) => Some(credential.current(renewal::renewed).await.ok()?),
                 None => None,
             };
             let address = format!("{}{path}", self.base_url.trim_end_matches("/v1"));
@@ -397,7 +409,7 @@ impl Endpoint {
     pub(super) async fn get<T: serde::de::DeserializeOwned>(&self, path: &str, within: Duration) -> Result<T> {
         let asking = async {
             let key = match &self.credential {
-                Some(credential) => Some(credential.current(device_login::refresh).await?),
+                Some(credential) => Some(credential.current(renewal::renewed).await?),
                 None => None,
             };
             let request = self.signed(self.client()?.get(self.address(path)), key.as_ref());
@@ -433,6 +445,11 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
     let value = HeaderValue::try_from(value)
         .map_err(|_| bad("has a value that is not valid in a header", "one line of plain text".into()))?;
     Ok((name, value))
+}
+
+/// Whether a key is a signed token (RFC 7519): three parts, of which the first is a JSON object in Base64.
+fn is_jwt(key: &str) -> bool {
+    key.starts_with("eyJ") && key.split('.').count() == 3
 }
 
 /// The start of a response's body, as far as it arrives in time.

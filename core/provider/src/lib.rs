@@ -48,6 +48,8 @@ pub mod stream; // bytes → events → an answer
 pub mod choose; // chooses the Provider from flags, configuration, environment and local servers
 pub mod connect; // another Provider while pixir runs: a key, a local server, a sign-in
 pub mod device_login; // sign-in on another device, and token renewal
+mod key_command; // a key that a command of the user prints
+mod renewal; // a new secret in place of one that has expired or was refused
 pub mod demo; // the built-in Provider, which needs no setup
 pub mod models; // windows, efforts and prices of models
 pub mod preset; // presets of the usual servers

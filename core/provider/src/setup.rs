@@ -9,10 +9,13 @@ use super::dialect::Dialect;
 use super::endpoint::{Address, Endpoint};
 use super::preset::{PLAIN, PRESETS, Preset, Quirks, preset};
 use super::server::Server;
-use config::credentials::{Credential, Vault};
+use config::credentials::{Credential, PrintedKey, Vault};
 use config::{Config, Environment, ModelConfig, ProviderConfig};
 use protocol::error::{Code, Error, Result, nearest};
 use protocol::remedy::Remedy;
+
+/// How long a key that a command has printed is used, seconds.
+const KEY_LASTS: u32 = 300;
 
 /// Providers by their names.
 pub(super) type Definitions = BTreeMap<String, Definition>;
@@ -185,7 +188,7 @@ impl Setup<'_> {
         };
         let credential = match secret {
             Some(secret) => Some(secret),
-            None => self.vault.find(name, key_variable, self.around)?,
+            None => self.credential(name, key_variable)?,
         };
         let endpoint = Endpoint::new(&address, dialect, credential, self.config.requests.patience())?;
         Ok(Definition::server(
@@ -194,6 +197,17 @@ impl Setup<'_> {
             self.models_of(name),
             like.and_then(|like| like.model),
         ))
+    }
+
+    /// Finds a Provider's credential: the command of the user's settings, else as [`Vault::find`].
+    pub(super) fn credential(&self, name: &str, variable: Option<&str>) -> Result<Option<Credential>> {
+        let configured = self.config.providers.get(name);
+        match configured.and_then(|it| Some((it.api_key_command.as_deref()?, it.api_key_ttl))) {
+            Some((command, ttl)) => {
+                Ok(Some(self.vault.printed(name, PrintedKey::new(command, ttl.unwrap_or(KEY_LASTS)))))
+            }
+            None => self.vault.find(name, variable, self.around),
+        }
     }
 
     /// Returns the user's settings for a Provider's models, by the server's model names.

@@ -236,7 +236,7 @@ impl App {
         let new = made?;
         let (provider, model) = (new.provider.clone(), new.model.clone());
         let note = match &new.hidden_by {
-            Some(variable) => format!("; at the next start {variable} of the environment comes first"),
+            Some(variable) => format!("; at the next start {variable} comes first"),
             None => String::new(),
         };
         match self.harness.clone() {
