@@ -2,6 +2,7 @@
 
 use pixir_core::error::ErrorBody;
 use pixir_core::event::{Mode, Toolset};
+use pixir_core::provider::preset;
 use pixir_core::remedy::{Limit, McpNeed, Part, Remedy, Sessions, retry, words};
 
 use crate::next_actions::quoted;
@@ -110,10 +111,12 @@ fn of_presenter(remedy: &Remedy) -> Vec<Part> {
             vec![Part::Command(format!("pixir auth login {}", quoted(provider.as_deref().unwrap_or("PROVIDER"))))]
         }
         Remedy::SignIn { provider } => {
-            vec![Part::Command(format!(
-                "pixir auth login {} --device",
-                quoted(provider.as_deref().unwrap_or("PROVIDER"))
-            ))]
+            let name = provider.as_deref().unwrap_or("PROVIDER");
+            let way = match preset(name).and_then(|it| it.sign_in.as_ref()) {
+                Some(it) if it.flow.is_in_browser() => " --browser",
+                Some(_) | None => " --device",
+            };
+            vec![Part::Command(format!("pixir auth login {}{way}", quoted(name)))]
         }
         Remedy::SetVariable { name } => vec![Part::Command(format!("export {}=…", quoted(name)))],
         Remedy::ReplaceVariable { name } => vec![

@@ -72,3 +72,21 @@ impl Issuer {
         self.asked.lock().expect("no poison").clone()
     }
 }
+
+/// The value of a field of a form or of a query.
+pub(crate) fn value(form: &str, name: &str) -> Option<String> {
+    let it = form.split('&').find_map(|it| it.strip_prefix(name)?.strip_prefix('='))?;
+    let (mut bytes, mut rest) = (Vec::new(), it.bytes());
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                let digits = [rest.next().expect("two digits"), rest.next().expect("two digits")];
+                let digits = String::from_utf8(digits.to_vec()).expect("text");
+                bytes.push(u8::from_str_radix(&digits, 16).expect("a number"));
+            }
+            other => bytes.push(other),
+        }
+    }
+    Some(String::from_utf8(bytes).expect("text"))
+}

@@ -67,9 +67,7 @@ mod stories {
     mod text_loops; // answers that repeat themselves without end
     mod price_steps; // requests that cost more for their length
     mod refused_parameters; // parameters that a server does not take
-    mod accounts {
-        mod key_command; // a key that a command of the user prints
-    }
+    mod accounts; // what users sign in with, besides a key
     mod credentials; // keys and tokens: stored, used, renewed, never shown
     mod local_servers; // servers on their usual ports
     mod ways_on; // refusals without a screen, and the ways on that they name

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::shell::Shell;
 
 /// Words that look like flags or commands of pixir in these files, and why they are not.
-const ALLOWED: [(&str, &[&str], &str); 12] = [
+const ALLOWED: [(&str, &[&str], &str); 13] = [
     ("permissions/src/terminal.rs", &["--headless", "--script", "--help"], "flags of editors and monitors"),
     ("permissions/src/rules/grave.rs", &["--force", "--dry-run"], "flags of git, npm and cargo"),
     (
@@ -26,6 +26,7 @@ const ALLOWED: [(&str, &[&str], &str); 12] = [
     ("permissions/src/readers/arguments.rs", &["--format"], "a flag of git log"),
     ("permissions/src/readers/tests.rs", &["--format", "--output"], "flags of git log and sort"),
     ("process/src/ports.rs", &["/status"], "a file of /proc"),
+    ("provider/src/browser_login.rs", &["/auth"], "a page of OpenRouter"),
     ("run/src/commands.rs", &["--help"], "each command of the run language has it"),
     ("run/src/commands/files.rs", &["--help"], "the same"),
     ("run/src/commands/job.rs", &["--timeout"], "a flag of the command `job` of the run language"),

@@ -4,21 +4,22 @@ use std::io::{IsTerminal as _, Read as _};
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use pixir_core::credentials::{Credential, Secret, Source, Token, Vault};
+use pixir_core::credentials::{Credential, Secret, Source, Vault};
 use pixir_core::error::nearest;
-use pixir_core::provider::{Connector, Issuer, MAX_KEY, key};
-use pixir_core::{Code, Config, Error, Remedy, Result};
+use pixir_core::provider::{Connector, MAX_KEY, key};
+use pixir_core::{Code, Error, Remedy, Result};
 use serde_json::json;
 
+use super::mcp::show_page;
 use crate::cli::{Cli, block_on};
 use crate::next_actions;
-use crate::output::{List, ListOptions, Output, chatter, exit_code};
+use crate::output::{List, ListOptions, chatter, exit_code};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthCommand {
-    /// Store a key: typed without echo, read from stdin, or obtained by signing in on another device
+    /// Store a key: typed without echo, read from stdin, or obtained by signing in
     #[command(
-        after_help = "Examples:\n  pixir auth login anthropic\n  pass show openai | pixir auth login openai\n  pixir auth login work --device --issuer https://login.example.com --client-id pixir"
+        after_help = "Examples:\n  pixir auth login anthropic\n  pass show openai | pixir auth login openai\n  pixir auth login openrouter --browser\n  pixir auth login chatgpt\n  pixir auth login work --device --issuer https://login.example.com --client-id pixir"
     )]
     Login(LoginArgs),
     /// Show where the key of each provider comes from, without the keys; exits with 4 if none is usable
@@ -37,7 +38,7 @@ pub(crate) enum AuthCommand {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct LoginArgs {
     /// Provider to store a key for
     provider: Option<String>,
@@ -47,6 +48,12 @@ pub(crate) struct LoginArgs {
     /// Sign in on another device with a code
     #[arg(long)]
     device: bool,
+    /// Sign in with a browser
+    #[arg(long, conflicts_with = "device")]
+    browser: bool,
+    /// Show the page to sign in at without opening it in a browser
+    #[arg(long)]
+    no_browser: bool,
     /// Server to sign in at
     #[arg(long, value_name = "URL", requires = "device")]
     issuer: Option<String>,
@@ -60,7 +67,7 @@ pub(super) fn run(cli: &Cli, command: AuthCommand) -> Result<u8> {
     let config = cli.own_config()?;
     let connector = Connector::new(config.clone(), cli.environment.clone());
     match command {
-        AuthCommand::Login(args) => block_on(login(cli, &config, &connector, args)),
+        AuthCommand::Login(args) => block_on(login(cli, &connector, args)),
         AuthCommand::Status { provider, options } => status(cli, &connector, provider, &options),
         AuthCommand::Logout { provider } => logout(cli, &connector, provider),
     }
@@ -77,8 +84,8 @@ pub(super) fn ask_and_login(cli: &Cli) -> Result<u8> {
         Error::new(Code::StdinError, format!("read the name of the provider: {e}"), Remedy::Login { provider: None })
     })?;
     let provider = Some(provider.trim().to_owned()).filter(|it| !it.is_empty());
-    let args = LoginArgs { provider, offline: false, device: false, issuer: None, client_id: None };
-    block_on(login(cli, &config, &connector, args))
+    let args = LoginArgs { provider, ..LoginArgs::default() };
+    block_on(login(cli, &connector, args))
 }
 
 /// Removes the stored key of a Provider.
@@ -123,17 +130,22 @@ fn check_name(provider: Option<String>, connector: &Connector, subcommand: &str)
     Err(Error::new(Code::ConfigInvalid, message, fix).with("input", provider))
 }
 
-async fn login(cli: &Cli, config: &Config, connector: &Connector, args: LoginArgs) -> Result<u8> {
+async fn login(cli: &Cli, connector: &Connector, args: LoginArgs) -> Result<u8> {
     let dry_run = cli.options.dry_run;
     let provider = check_name(args.provider.clone(), connector, "login")?;
-    let secret = if args.device {
-        Secret::Token(sign_in(&provider, &args, config, &cli.output).await?)
-    } else {
-        read_key(&provider)?
-    };
+    let signs_in = args.device || args.browser || connector.only_signs_in(&provider);
+    let secret = if signs_in { sign_in(&provider, &args, connector, cli).await? } else { read_key(&provider)? };
     let vault = Vault::new(&cli.environment);
     let credential = vault.hold(&provider, secret);
-    let models = if args.offline { None } else { Some(count_models(connector, &provider, &credential).await?) };
+    let (models, untested) = match count_models(connector, &provider, &credential, args.offline).await {
+        Ok(models) => (models, "it was not tested".to_owned()),
+        // The user has just signed in, and need not do so again because a list of models cannot be had.
+        Err(e) if signs_in && !matches!(e.code, Code::AuthRequired | Code::AccessDenied) => {
+            (None, format!("it was not tested: {}", e.message))
+        }
+        Err(e) => return Err(not_stored(e)),
+    };
+    let _alone = vault.lock_for(&credential).await?;
     // The test may have renewed a token, so the credential is stored, not the secret from above.
     let source = if dry_run { None } else { Some(vault.save(&provider, &credential.secret())?) };
     let place =
@@ -144,7 +156,7 @@ async fn login(cli: &Cli, config: &Config, connector: &Connector, args: LoginArg
     };
     let tested = match models {
         Some(models) => format!("; {provider} accepts it and lists {models} models"),
-        None => "; it was not tested".to_owned(),
+        None => format!("; {untested}"),
     };
     cli.output.either(
         json!({ "ok": true, "dry_run": dry_run, "provider": provider, "kept_in": place, "tested": models.is_some() }),
@@ -165,16 +177,22 @@ fn kind(it: &Credential) -> &'static str {
     }
 }
 
-/// Tests the key: asks the server for its models, with this key only.
-async fn count_models(connector: &Connector, provider: &str, credential: &Credential) -> Result<usize> {
-    connector.check(provider, credential).await.map_err(|e| {
-        let refused = e.code == Code::AuthRequired;
-        let fix = match refused {
-            true => "use another key".into(),
-            false => Remedy::flag("--offline").and_text(" stores the key without testing it"),
-        };
-        Error { message: format!("{}; the key was not stored", e.message), remedy: fix, ..e }
-    })
+/// Tests the key, unless that is not wanted: asks the server for its models, with this key only.
+async fn count_models(
+    connector: &Connector,
+    provider: &str,
+    credential: &Credential,
+    offline: bool,
+) -> Result<Option<usize>> {
+    if offline { Ok(None) } else { connector.check(provider, credential).await.map(Some) }
+}
+
+fn not_stored(e: Error) -> Error {
+    let fix = match e.code {
+        Code::AuthRequired => "use another key".into(),
+        _ => Remedy::flag("--offline").and_text(" stores the key without testing it"),
+    };
+    Error { message: format!("{}; the key was not stored", e.message), remedy: fix, ..e }
 }
 
 fn read_key(provider: &str) -> Result<Secret> {
@@ -195,35 +213,40 @@ pub(super) fn read_secret(what: &str, command: &str) -> Result<Secret> {
     key(&text).map_err(|e| Error { remedy: piped(), ..e })
 }
 
-async fn sign_in(provider: &str, args: &LoginArgs, config: &Config, output: &Output) -> Result<Token> {
-    let configured = config.providers.get(provider);
-    let issuer = args.issuer.clone().or_else(|| configured?.issuer.clone());
-    let client_id = args.client_id.clone().or_else(|| configured?.client_id.clone());
-    let (Some(url), Some(client_id)) = (issuer, client_id) else {
-        let message = format!("no sign-in server is configured for {provider}");
-        let fix = Remedy::text("pass ")
-            .and_flag("--issuer URL")
-            .and_text(" and ")
-            .and_flag("--client-id ID")
-            .and_text(format!(", set `issuer` and `client_id` in [providers.{provider}], or use a key"));
+async fn sign_in(provider: &str, args: &LoginArgs, connector: &Connector, cli: &Cli) -> Result<Secret> {
+    let mut sign_in = connector.sign_in(provider);
+    sign_in.issuer = args.issuer.clone().or(sign_in.issuer);
+    sign_in.client_id = args.client_id.clone().or(sign_in.client_id);
+    let flag = if sign_in.flow.is_in_browser() { "--browser" } else { "--device" };
+    if sign_in.issuer.is_some() && (args.device && flag != "--device" || args.browser && flag != "--browser") {
+        let message = format!("{provider} offers another way to sign in");
+        let fix = Remedy::command(format!("pixir auth login {provider} {flag}"));
         return Err(Error::new(Code::DeviceCodeUnsupported, message, fix));
+    }
+    let asked = connector.invite(provider, &sign_in).await;
+    let invitation = asked.map_err(|e| match (e.code, &sign_in.issuer) {
+        (Code::DeviceCodeUnsupported, None) => {
+            let fix = Remedy::text("pass ")
+                .and_flag("--issuer URL")
+                .and_text(" and ")
+                .and_flag("--client-id ID")
+                .and_text(format!(", set `issuer` and `client_id` in [providers.{provider}], or use a key"));
+            Error { remedy: fix, ..e }
+        }
+        (_, _) => e,
+    })?;
+    let Some(code) = invitation.code.clone() else {
+        let given = show_page(cli, &invitation.url, args.no_browser);
+        return invitation.wait(given).await;
     };
-    let scope = configured.and_then(|it| it.scope.clone());
-    let invitation = Issuer { url, client_id, scope }.invite().await?;
-    if output.is_json() {
+    if cli.output.is_json() {
         // The calling program has to show these to its user.
-        chatter(
-            &json!({ "open": invitation.url, "complete": invitation.complete_url, "code": invitation.code })
-                .to_string(),
-        );
+        chatter(&json!({ "open": invitation.url, "complete": invitation.complete_url, "code": code }).to_string());
     } else {
         let complete = invitation.complete_url.as_ref().map_or(String::new(), |url| format!("\n  or open {url}"));
-        chatter(&format!(
-            "open {} and enter the code {}{complete}\nwaiting… (Ctrl+C cancels)",
-            invitation.url, invitation.code
-        ));
+        chatter(&format!("open {} and enter the code {code}{complete}\nwaiting… (Ctrl+C cancels)", invitation.url));
     }
-    invitation.wait().await
+    invitation.wait(std::future::pending()).await
 }
 
 fn status(cli: &Cli, connector: &Connector, provider: Option<String>, options: &ListOptions) -> Result<u8> {

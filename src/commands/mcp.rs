@@ -21,6 +21,8 @@ use crate::{next_actions, remedies, serve};
 mod approval; // launches and definitions that the user has seen
 mod login; // the sign-in to a server that runs elsewhere
 
+pub(super) use login::show_page;
+
 /// The width of a line about a tool, characters: that of most terminals.
 const LINE: usize = 79;
 

@@ -249,7 +249,9 @@ fn a_sign_in_shows_where_to_go_and_the_code_and_ends_with_the_models() {
     let mut terminal = start(&shell, &[], SIZE);
     terminal.wait_for("No model is connected");
     terminal.send("2");
-    terminal.wait_for("work");
+    terminal.wait_for("╭ Sign in with a browser");
+    terminal.send("work");
+    terminal.wait_for("› work");
     terminal.settle();
     terminal.send("\r");
     let screen = terminal.wait_for("WDJB-MJHT");
@@ -315,12 +317,9 @@ fn a_small_screen_offers_every_way_to_a_model() {
     // With more room nothing of what is said about the ways is cut.
     terminal.resize(60, 20);
     terminal.send("/connect\r");
-    for text in [
-        "is stored on this",
-        "machine only.",
-        "Anthropic, OpenAI, OpenRouter, Gemini, …",
-        "a sign-in server is configured",
-    ] {
+    for text in
+        ["is stored on this", "machine only.", "Anthropic, OpenAI, OpenRouter, Gemini, …", "OpenRouter, a ChatGPT plan"]
+    {
         terminal.wait_for(text);
     }
     terminal.send("3");

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -96,11 +97,23 @@ pub struct Token {
     pub endpoint: String,
     /// The OAuth client id.
     pub client_id: String,
-    /// What the issuer wants besides to renew the token of an MCP server.
+    /// How `refresh` becomes a new token.
+    pub renewal: Renewal,
+    /// What the issuer wants besides to renew the token: it is for one resource alone.
     pub grant: Option<Box<Grant>>,
 }
 
-/// What a token of an MCP server is good for, and how pixir proves there that it is the client which got it.
+/// How a token is renewed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Renewal {
+    /// `refresh` is a refresh token (RFC 6749 §6).
+    #[default]
+    Refresh,
+    /// `refresh` is a token of GitHub, which is exchanged for a token of Copilot.
+    Copilot,
+}
+
+/// What a token is good for, and how pixir proves to its issuer that it is the client which got it.
 #[derive(Debug, Clone)]
 pub struct Grant {
     /// The issuer.
@@ -177,6 +190,7 @@ impl Secret {
                 "expires": token.expires,
                 "endpoint": token.endpoint,
                 "client_id": token.client_id,
+                "renewal": if token.renewal == Renewal::Copilot { Value::from("copilot") } else { Value::Null },
                 "grant": token.grant.as_ref().map(|it| it.to_json()),
             }),
             // A credential of a command is held, and `save` is for what the user gives.
@@ -195,6 +209,7 @@ impl Secret {
                 expires: field("expires").and_then(|it| it.parse().ok()),
                 endpoint: field("endpoint")?.to_owned(),
                 client_id: field("client_id")?.to_owned(),
+                renewal: if field("renewal") == Some("copilot") { Renewal::Copilot } else { Renewal::Refresh },
                 grant: Grant::from_json(&value["grant"]).map(Box::new),
             })),
             _ => None,
@@ -211,8 +226,8 @@ pub struct Credential {
     /// Tells the secret apart from others of the Provider: from the one of the beginning, so that a renewal keeps it.
     number: u64,
     vault: Vault,
-    /// Held during a renewal, so that only one runs at a time.
-    renewing: Arc<tokio::sync::Mutex<()>>,
+    /// Held during a renewal, so that only one runs at a time; in it, when and why the last one failed.
+    renewing: Arc<tokio::sync::Mutex<Option<(Instant, Error)>>>,
     /// The credential is not stored, and renewing it does not store it.
     held: bool,
 }
@@ -313,9 +328,14 @@ impl Credential {
     where
         F: Future<Output = Result<Secret>> + Send,
     {
-        let _turn = self.renewing.lock().await;
+        let asked = Instant::now();
+        let mut failed = self.renewing.lock().await;
         if self.is_good(refused) {
             return Ok(true);
+        }
+        // Several requests at once wait for one renewal, also when it fails: a command that hangs runs once for all of them.
+        if let Some((_, why)) = failed.as_ref().filter(|(at, _)| *at >= asked) {
+            return Err(why.clone());
         }
         if !self.can_renew() {
             return Ok(false);
@@ -325,7 +345,9 @@ impl Credential {
         if self.take_kept() && self.is_good(refused) {
             return Ok(true);
         }
-        let renewed = refresh(self.secret(), self.provider.clone()).await?;
+        let renewed = refresh(self.secret(), self.provider.clone()).await;
+        *failed = renewed.as_ref().err().map(|why| (Instant::now(), why.clone()));
+        let renewed = renewed?;
         // The new token is stored before it is used.
         if !self.held {
             self.vault.save(&self.provider, &renewed)?;
@@ -439,6 +461,21 @@ impl Vault {
         }
     }
 
+    /// The name of this installation for issuers that want one, the same at every sign-in. `new` makes it once.
+    ///
+    /// # Errors
+    /// `AUTH_READ_FAILED`, `AUTH_WRITE_FAILED`, and those of `new`.
+    pub fn host(&self, new: impl FnOnce() -> Result<String>) -> Result<String> {
+        // It lies among the secrets under a name that no Provider can have, and is removed with none of them.
+        const NAME: &str = "installation:host";
+        if let Some((_, it)) = self.kept(NAME)? {
+            return Ok(it.reveal().expose_secret().to_owned());
+        }
+        let host = new()?;
+        self.save(NAME, &Secret::Key(SecretString::from(host.as_str())))?;
+        Ok(host)
+    }
+
     /// Whether a secret is stored for a Provider.
     ///
     /// # Errors
@@ -461,6 +498,14 @@ impl Vault {
         locked.map_err(|e| self.not_written(&e))
     }
 
+    /// Waits until no process renews a token, if this is one: the renewal would replace what is stored now.
+    ///
+    /// # Errors
+    /// `AUTH_WRITE_FAILED`.
+    pub async fn lock_for(&self, credential: &Credential) -> Result<Option<fs::File>> {
+        if credential.is_token() { self.lock_renewal().await.map(Some) } else { Ok(None) }
+    }
+
     fn not_written(&self, e: &std::io::Error) -> Error {
         let message = format!("write {}: {e}", self.path.display());
         Error::new(Code::AuthWriteFailed, message, "make the folder writable, or set PIXIR_HOME")
@@ -477,7 +522,7 @@ impl Vault {
     }
 
     fn credential(&self, provider: &str, source: Source, secret: Secret) -> Credential {
-        // Commands that print another key each time are told apart by their texts.
+        // A command may print another key each time, so its text is what stays.
         let named = if let Secret::Printed(it) = &secret { &it.command } else { secret.reveal() };
         let hash = blake3::hash(named.expose_secret().as_bytes());
         let (first, _) = hash.as_bytes().split_first_chunk().expect("a hash is longer than a number");
@@ -497,7 +542,7 @@ impl Vault {
     /// # Errors
     /// As [`Vault::find`].
     pub fn names(&self) -> Result<Vec<String>> {
-        Ok(self.read()?.into_iter().map(|(name, _)| name).collect())
+        Ok(self.read()?.into_iter().map(|(name, _)| name).filter(|it| !it.starts_with("installation:")).collect())
     }
 
     /// Stores a secret and replaces an earlier one: in the keyring if there is one, else in the file.
@@ -605,6 +650,7 @@ mod tests {
             expires: Some(Timestamp::UNIX_EPOCH),
             endpoint: String::new(),
             client_id: String::new(),
+            renewal: Renewal::Refresh,
             grant: None,
         };
         let credential = vault.hold("one", Secret::Token(token("old-token")));
@@ -612,5 +658,53 @@ mod tests {
         let renewed = Token { expires: None, ..token("new-token") };
         let current = credential.current(async move |_, _| Ok(Secret::Token(renewed))).await.expect("it is renewed");
         assert_eq!((current.expose_secret(), credential.number()), ("new-token", before));
+    }
+
+    /// Broken builds: eight requests at once run the command eight times; a failure is not shared, so a command that hangs runs
+    /// once for each of them; a key is used beyond its time, or a refused one again.
+    #[tokio::test]
+    async fn a_command_runs_once_for_all_who_wait_and_again_when_its_key_is_old_or_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let vault = Vault { path: folder.path().join("auth.json"), keyring: false };
+        let credential = vault.printed("one", PrintedKey::new("print-key", 300));
+        let runs = Arc::new(Mutex::new(0));
+        let run = |fails: bool| {
+            let runs = Arc::clone(&runs);
+            async move |secret: Secret, _| {
+                let number = {
+                    let mut runs = runs.lock();
+                    *runs += 1;
+                    *runs
+                };
+                // The others come to wait meanwhile.
+                for _ in 0..16 {
+                    tokio::task::yield_now().await;
+                }
+                let Secret::Printed(it) = secret else { panic!("it is printed") };
+                match fails {
+                    true => Err(Error::new(Code::TokenRequestFailed, format!("run {number}"), "")),
+                    false => Ok(Secret::Printed(it.printed(SecretString::from(format!("key-{number}"))))),
+                }
+            }
+        };
+        for (fails, says) in [(true, "run 1"), (true, "run 2"), (false, "key-3"), (true, "key-3")] {
+            let one = || (credential.clone(), run(fails));
+            let asking: Vec<_> =
+                (0..8).map(|_| one()).map(|(it, run)| task::spawn(async move { it.current(run).await })).collect();
+            for it in asking {
+                let it = it.await.expect("it ends");
+                assert_eq!(it.map_or_else(|e| e.message, |key| key.expose_secret().to_owned()), says);
+            }
+        }
+        let refused = SecretString::from("key-3");
+        assert!(credential.renew(Some(&refused), run(false)).await.expect("it runs"));
+        assert!(credential.renew(Some(&refused), run(false)).await.expect("another request has renewed it"));
+        assert_eq!((credential.secret().reveal().expose_secret(), *runs.lock()), ("key-4", 4));
+        if let Secret::Printed(it) = &mut *credential.secret.lock() {
+            it.until = Timestamp::now();
+        }
+        let current = credential.current(run(false)).await.expect("it runs");
+        assert_eq!(current.expose_secret(), "key-5");
+        assert!(!vault.path().exists(), "nothing is stored");
     }
 }

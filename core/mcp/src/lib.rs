@@ -23,7 +23,6 @@ mod contact; // a server that runs, against what the user accepted
 mod faults; // what went wrong, in words
 mod headers; // headers that repeat parts of a message
 mod http; // servers that run elsewhere
-mod landing; // the page that ends a sign-in
 mod lines; // what a server prints on stdout
 pub mod login; // signing in to a server that runs elsewhere
 mod names; // names of tools as a model calls them

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::challenge::Challenge;
 use super::http::Endpoint;
-use super::landing::{Expected, Landed, Landing};
 use super::sign_in::{authenticated, failed, post};
 use config::OAuth;
 use config::address::is_loopback;
@@ -20,6 +19,7 @@ use config::credentials::{ClientProof, Grant, Secret, Source, Token, Vault, name
 use net::{document, quoted, unreachable};
 use protocol::error::{Code, Error, Result};
 use provider::device_login::{token, told};
+use provider::landing::{Expected, Landed, Landing};
 
 /// How long the user may take to sign in.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -174,7 +174,7 @@ impl LoginOffer {
     /// # Errors
     /// `MCP_AUTH_REQUIRED` where pixir cannot register itself, `NETWORK`, `CONFIG_INVALID`.
     pub async fn begin(self) -> Result<ServerLogin> {
-        let landing = Landing::open(self.oauth.port).await.map_err(|e| {
+        let landing = Landing::open(self.oauth.port, "/callback").await.map_err(|e| {
             let port = self.oauth.port.unwrap_or_default();
             failed(&format!("pixir cannot listen for the end of the sign-in at port {port} of this machine: {e}"))
         })?;
@@ -194,11 +194,8 @@ impl LoginOffer {
         if let Some(scope) = &self.scope {
             page.query_pairs_mut().append_pair("scope", scope);
         }
-        let expected = Expected {
-            state,
-            issuer: self.issuer.clone(),
-            names_itself: self.metadata["authorization_response_iss_parameter_supported"] == true,
-        };
+        let names_itself = self.metadata["authorization_response_iss_parameter_supported"] == true;
+        let expected = Expected::of_issuer(state, self.issuer.clone(), names_itself);
         let verifier = SecretString::from(verifier);
         Ok(ServerLogin { page: page.to_string(), offer: self, landing, expected, verifier, client_id, proof })
     }
@@ -270,7 +267,7 @@ impl ServerLogin {
             landed = read => landed,
             () = tokio::time::sleep(PATIENCE) => Err("it took longer than 15 minutes".to_owned()),
         };
-        let code = landed.map_err(|why| failed(&why))?;
+        let code = landed.map_err(|why| failed(&why))?.code;
         let offer = &self.offer;
         let endpoint = offer.place("token_endpoint")?;
         let form = [

@@ -101,7 +101,7 @@ impl OfThePerson {
         };
         let ended = read(&mut child, || {}, Some(limit), take).await?;
         if let (Ended::TimedOut, Some(leader)) = (ended, leader) {
-            // It leads a group of its own. A group that has just ended is no error.
+            // It leads a group of its own, which may have ended just now.
             let _ = kill_process_group(leader, Signal::KILL);
             child.wait().await?;
         }

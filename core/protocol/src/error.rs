@@ -218,8 +218,6 @@ impl Code {
     pub const RESERVED: &'static [Code] = &[
         // A Log accepts only Facts, so the compiler already rejects a live event.
         Code::EphemeralNotLoggable,
-        // No Provider needs an account id besides the token.
-        Code::NoAccountId,
     ];
 
     /// The code with this wire name.

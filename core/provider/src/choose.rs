@@ -388,6 +388,14 @@ impl Providers {
             ]);
             return Err(Error::new(Code::AuthRequired, format!("{name} needs an API key, and none is set"), fix));
         }
+        if preset(name).is_some_and(|it| it.sign_in.is_some()) {
+            let fix = Remedy::SignIn { provider: Some(name.to_owned()) };
+            return Err(Error::new(
+                Code::AuthRequired,
+                format!("{name} needs a sign-in, and you are not signed in"),
+                fix,
+            ));
+        }
         Err({
             let presets = PRESETS.iter().map(|it| it.name);
             let names: Vec<&str> = self.names().chain(presets).collect();

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
+use super::browser_login::random_host;
 use super::choose::listens;
-use super::device_login::{Invitation, Issuer};
 use super::endpoint::Endpoint;
 use super::listing::Listed;
 use super::preset::{PRESETS, preset};
 use super::setup::{Definition, Setup};
+use super::sign_in::{Invitation, SignIn};
 use config::credentials::{Credential, Secret, Source, Vault};
 use config::{Config, Environment};
 use protocol::error::{Code, Error, Result};
@@ -39,8 +40,10 @@ pub struct Account {
     pub variable: Option<String>,
     /// Where its key comes from now.
     pub source: Option<Source>,
-    /// The user can sign in instead: the configuration names an issuer.
+    /// The user can sign in: the Provider or the configuration says where.
     pub signs_in: bool,
+    /// It takes a key that the user pastes.
+    pub takes_key: bool,
 }
 
 /// A model server of this machine that answers.
@@ -118,7 +121,7 @@ impl Connector {
 
     /// Providers that take a key: the built-in ones in their order, then those of the configuration.
     pub fn names(&self) -> Vec<String> {
-        let built_in = PRESETS.iter().filter(|it| it.key_variable.is_some()).map(|it| it.name.to_owned());
+        let built_in = PRESETS.iter().filter(|it| it.is_remote()).map(|it| it.name.to_owned());
         let mut names: Vec<String> = built_in.collect();
         let own: Vec<String> = self.config.providers.keys().filter(|it| !names.contains(it)).cloned().collect();
         names.extend(own);
@@ -150,9 +153,19 @@ impl Connector {
         if command { Some("api_key_command") } else { self.set_variable(provider) }
     }
 
-    fn issuer(&self, provider: &str) -> Option<Issuer> {
-        let it = self.config.providers.get(provider)?;
-        Some(Issuer { url: it.issuer.clone()?, client_id: it.client_id.clone()?, scope: it.scope.clone() })
+    /// How the Provider signs its users in, with what the user has configured.
+    pub fn sign_in(&self, provider: &str) -> SignIn {
+        let configured = self.config.providers.get(provider);
+        let like = configured.and_then(|it| it.preset.as_deref()).unwrap_or(provider);
+        SignIn::of(provider, preset(like), configured)
+    }
+
+    /// Whether the Provider takes no key, so that users can only sign in.
+    pub fn only_signs_in(&self, provider: &str) -> bool {
+        let configured = self.config.providers.get(provider);
+        let like = configured.and_then(|it| it.preset.as_deref()).unwrap_or(provider);
+        self.variable(provider).is_none()
+            && preset(like).is_some_and(|it| it.key_variable.is_none() && it.sign_in.is_some())
     }
 
     /// Every Provider that takes a key, and whether it has one.
@@ -163,15 +176,16 @@ impl Connector {
         let account = |provider: String| {
             let variable = self.variable(&provider).map(str::to_owned);
             let found = self.credential(&provider)?;
-            let signs_in = self.issuer(&provider).is_some();
-            Ok(Account { variable, source: found.map(|it| it.source().clone()), signs_in, provider })
+            let signs_in = self.sign_in(&provider).is_ready();
+            let takes_key = !self.only_signs_in(&provider);
+            Ok(Account { variable, source: found.map(|it| it.source().clone()), signs_in, takes_key, provider })
         };
         self.names().into_iter().map(account).collect()
     }
 
     /// The model servers of this machine that accept connections on their usual ports.
     pub async fn local_servers(&self) -> Vec<LocalServer> {
-        let asking = PRESETS.iter().filter(|it| it.key_variable.is_none()).map(|it| async {
+        let asking = PRESETS.iter().filter(|it| !it.is_remote()).map(|it| async {
             let definition = self.local(it.name).ok()?;
             let endpoint = definition.endpoint.as_ref()?;
             let port = listens(endpoint).await?;
@@ -228,6 +242,7 @@ impl Connector {
         let held = self.vault.hold(provider, secret);
         let definition = self.with_secret(provider, held.clone())?;
         let listed = list(&definition, CHECK_TIMEOUT).await?;
+        let _alone = self.vault.lock_for(&held).await?;
         // The test may have renewed a token.
         let source = self.vault.save(provider, &held.secret())?;
         // The stored credential, so that a renewed token is stored too.
@@ -238,26 +253,33 @@ impl Connector {
         Ok(new)
     }
 
-    /// Asks the issuer of a Provider for a code, with which the user signs in in a browser.
+    /// Begins a sign-in: asks the issuer for a code, or for a page to which the browser comes back.
     ///
     /// # Errors
-    /// `DEVICE_CODE_UNSUPPORTED` when the configuration names none, and those of [`Issuer::invite`].
-    pub async fn invite(&self, provider: &str) -> Result<Invitation> {
-        let none = || {
-            let message = format!("no sign-in server is configured for {provider}");
-            let fix = format!("set `issuer` and `client_id` in [providers.{provider}] of config.toml, or use a key");
-            Error::new(Code::DeviceCodeUnsupported, message, fix)
+    /// `DEVICE_CODE_UNSUPPORTED` when the issuer or the client id is not known, or when the issuer does not offer the device
+    /// flow; `DEVICE_AUTH_FAILED`, `NETWORK`, `CONFIG_INVALID`, and those of the store of keys.
+    pub async fn invite(&self, provider: &str, sign_in: &SignIn) -> Result<Invitation> {
+        // An issuer that has registered pixir for this account does not register it again.
+        let registered = match self.vault.find(provider, None, &self.around)?.map(|it| it.secret()) {
+            Some(Secret::Token(token)) => token.grant.is_some().then_some(token.client_id),
+            Some(Secret::Key(_) | Secret::Printed(_)) | None => None,
         };
-        self.issuer(provider).ok_or_else(none)?.invite().await
+        sign_in.invite(registered, || self.vault.host(random_host)).await
     }
 
-    /// Waits until the user has signed in, and connects the Provider.
+    /// Waits until the user has signed in, and connects the Provider. `given` is what the user types in place of a browser that
+    /// cannot reach this machine.
     ///
     /// # Errors
     /// As [`Invitation::wait`] and [`Connector::connect_with`].
-    pub async fn connect_signed_in(&self, provider: &str, invitation: Invitation) -> Result<NewProvider> {
-        let token = invitation.wait().await?;
-        self.connect_with(provider, Secret::Token(token)).await
+    pub async fn connect_signed_in(
+        &self,
+        provider: &str,
+        invitation: Invitation,
+        given: impl Future<Output = String>,
+    ) -> Result<NewProvider> {
+        let secret = invitation.wait(given).await?;
+        self.connect_with(provider, secret).await
     }
 
     fn connected(&self, provider: &str, definition: Definition, listed: &[Listed], why: String) -> Result<NewProvider> {

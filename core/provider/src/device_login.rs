@@ -1,4 +1,6 @@
 //! Signs in on another device (RFC 8628), and renews the token (RFC 6749 §6).
+//!
+//! GitHub's endpoints: <https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps#device-flow>.
 
 use std::time::Duration;
 
@@ -7,15 +9,15 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use config::credentials::Token;
+use config::credentials::{Renewal, Token};
 use net::{check_address, client, document, quoted, unreachable};
 use protocol::error::{Code, Error, Result};
 use protocol::remedy::Remedy;
 
 /// How long the user may take to sign in, unless the issuer sets a shorter time.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(15 * 60);
 /// How long an issuer may take to answer.
-const ANSWER: Duration = Duration::from_secs(30);
+pub(super) const ANSWER: Duration = Duration::from_secs(30);
 /// Seconds between two polls for the sign-in, unless the issuer asks for more.
 const INTERVAL: u64 = 5;
 /// The shortest wait between two polls, whatever the issuer asks for.
@@ -34,15 +36,15 @@ pub struct Issuer {
     pub scope: Option<String>,
 }
 
-/// What the user needs to sign in.
-#[derive(Debug, Clone)]
-pub struct Invitation {
+/// A sign-in that waits until the user has entered a code.
+#[derive(Debug)]
+pub(super) struct DeviceLogin {
     /// The page to open.
-    pub url: String,
+    pub(super) url: String,
     /// The page with the code filled in, if the issuer offers one.
-    pub complete_url: Option<String>,
+    pub(super) complete_url: Option<String>,
     /// The code to enter there.
-    pub code: String,
+    pub(super) code: String,
     device_code: SecretString,
     interval: Duration,
     until: Instant,
@@ -56,16 +58,22 @@ impl Issuer {
     /// # Errors
     /// `DEVICE_CODE_UNSUPPORTED` when the issuer does not offer the device flow, `DEVICE_AUTH_FAILED`, `NETWORK`,
     /// `CONFIG_INVALID`.
-    pub async fn invite(&self) -> Result<Invitation> {
+    pub(super) async fn invite(&self) -> Result<DeviceLogin> {
         let base = self.url.trim_end_matches('/');
         check_address(base, false)?;
         let endpoints = self.discover(base).await?;
         let endpoint = |name: &str| endpoints[name].as_str().map(str::to_owned);
-        let (Some(device), Some(token_endpoint)) =
-            (endpoint("device_authorization_endpoint"), endpoint("token_endpoint"))
-        else {
-            return Err(self.unsupported());
-        };
+        match (endpoint("device_authorization_endpoint"), endpoint("token_endpoint")) {
+            (Some(device), Some(token_endpoint)) => self.invite_at(device, token_endpoint).await,
+            _ => Err(self.unsupported()),
+        }
+    }
+
+    /// Requests a code at endpoints that the issuer documents and does not describe.
+    ///
+    /// # Errors
+    /// As [`Issuer::invite`].
+    pub(super) async fn invite_at(&self, device: String, token_endpoint: String) -> Result<DeviceLogin> {
         for address in [&device, &token_endpoint] {
             check_address(address, false)?;
         }
@@ -85,7 +93,7 @@ impl Issuer {
             return Err(failed(&format!("the issuer returned no code ({status}): {}", told(&answer))));
         };
         let within = number(&answer["expires_in"]).map_or(PATIENCE, |s| Duration::from_secs(s.min(PATIENCE.as_secs())));
-        Ok(Invitation {
+        Ok(DeviceLogin {
             url: quoted(url),
             complete_url: field("verification_uri_complete").map(quoted),
             code: quoted(code),
@@ -125,12 +133,12 @@ impl Issuer {
     }
 }
 
-impl Invitation {
+impl DeviceLogin {
     /// Polls until the user has signed in.
     ///
     /// # Errors
     /// `DEVICE_AUTH_FAILED` when the sign-in was refused or took too long, `NETWORK`.
-    pub async fn wait(&self) -> Result<Token> {
+    pub(super) async fn wait(&self) -> Result<Token> {
         let mut interval = self.interval;
         loop {
             if Instant::now() + interval > self.until {
@@ -169,14 +177,20 @@ impl Invitation {
 /// `AUTH_REQUIRED` when the issuer refuses, `NETWORK`, `TOKEN_REQUEST_FAILED`.
 pub(super) async fn refresh(old: Token, provider: String) -> Result<Token> {
     let refresh = old.refresh.as_ref().expect("only a token that has one is renewed");
-    let form = [
+    let mut form = vec![
         ("grant_type", "refresh_token"),
         ("refresh_token", refresh.expose_secret()),
         ("client_id", old.client_id.as_str()),
     ];
+    if let Some(grant) = &old.grant {
+        form.push(("resource", &grant.resource));
+    }
     let (status, answer) = post(&old.endpoint, &form).await?;
     match status {
-        200 => token(&answer, &old.endpoint, &old.client_id, Some(refresh)),
+        200 => {
+            let new = token(&answer, &old.endpoint, &old.client_id, Some(refresh))?;
+            Ok(Token { grant: old.grant.clone(), ..new })
+        }
         400 | 401 | 403 => Err(Error::new(
             Code::AuthRequired,
             format!(
@@ -203,22 +217,23 @@ pub fn token(answer: &Value, endpoint: &str, client_id: &str, before: Option<&Se
         expires: lasts.and_then(|s| Timestamp::from_second(Timestamp::now().as_second().saturating_add(s)).ok()),
         endpoint: endpoint.to_owned(),
         client_id: client_id.to_owned(),
+        renewal: Renewal::Refresh,
         grant: None,
     })
 }
 
-fn client_for(address: &str) -> Result<reqwest::Client> {
+pub(super) fn client_for(address: &str) -> Result<reqwest::Client> {
     check_address(address, false)?;
     client(address)
 }
 
 /// Reads a number of seconds, also one written as text or with a fraction.
-fn number(value: &Value) -> Option<u64> {
+pub(super) fn number(value: &Value) -> Option<u64> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
     (number >= 0.0).then_some(number as u64)
 }
 
-async fn post(address: &str, form: &[(&str, &str)]) -> Result<(u16, Value)> {
+pub(super) async fn post(address: &str, form: &[(&str, &str)]) -> Result<(u16, Value)> {
     let request = client_for(address)?.post(address).header("accept", "application/json").form(form).timeout(ANSWER);
     let response = request.send().await.map_err(|e| unreachable(address, &e))?;
     let status = response.status().as_u16();
@@ -228,11 +243,12 @@ async fn post(address: &str, form: &[(&str, &str)]) -> Result<(u16, Value)> {
 
 /// The issuer's error text, and nothing else: the rest of the answer may be secret.
 pub fn told(answer: &Value) -> String {
-    let words = ["error_description", "error"].iter().find_map(|key| answer[*key].as_str());
+    let places = ["/error_description", "/error/message", "/error_details/message", "/error", "/message"];
+    let words = places.iter().find_map(|place| answer.pointer(place)?.as_str());
     words.map_or_else(|| "(no explanation)".to_owned(), quoted)
 }
 
-fn failed(why: &str) -> Error {
+pub(super) fn failed(why: &str) -> Error {
     Error::new(
         Code::DeviceAuthFailed,
         format!("sign-in failed: {why}"),

@@ -47,7 +47,11 @@ pub mod stream; // bytes → events → an answer
 // The available Providers.
 pub mod choose; // chooses the Provider from flags, configuration, environment and local servers
 pub mod connect; // another Provider while pixir runs: a key, a local server, a sign-in
+mod browser_login; // sign-in with a browser of this machine
+mod copilot; // tokens of GitHub Copilot
 pub mod device_login; // sign-in on another device, and token renewal
+pub mod landing; // the page that ends a sign-in with a browser
+pub mod sign_in; // how the Providers sign their users in
 mod key_command; // a key that a command of the user prints
 mod renewal; // a new secret in place of one that has expired or was refused
 pub mod demo; // the built-in Provider, which needs no setup
@@ -63,13 +67,13 @@ pub mod shared; // the Providers that all Sessions of a workspace use now
 pub use body::RequestBody;
 pub use choose::{ProviderSelection, Providers};
 pub use connect::{Account, Connector, LocalServer, MAX_KEY, NewProvider, key, provider_of};
-pub use device_login::{Invitation, Issuer};
 pub use dialect::Dialect;
 pub use listing::Listed;
 pub use models::{ModelInfo, known_at};
 pub use offered::{ModelOffer, Offered};
-pub use preset::PRESETS;
+pub use preset::{Flow, PRESETS, preset};
 pub use rest::rest_between_parts;
+pub use sign_in::{Invitation, SignIn};
 pub use stream::{MAX_EVENT, hear};
 
 /// A request to a model.

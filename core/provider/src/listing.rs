@@ -119,8 +119,23 @@ impl Listed {
     }
 
     fn read(model: &Value) -> Option<Listed> {
-        let name = ["id", "name"].iter().find_map(|key| model[*key].as_str())?;
-        let places = ["/max_model_len", "/context_length", "/context_window", "/max_input_tokens", "/meta/n_ctx"];
+        // ChatGPT plans list models that are not for choice; Copilot also those that the plan or the user has switched off.
+        let is_hidden = model["visibility"].as_str().is_some_and(|it| it != "list")
+            || model["model_picker_enabled"] == false
+            || model["policy"]["state"] == "disabled"
+            || model["capabilities"]["type"].as_str().is_some_and(|it| it != "chat");
+        if is_hidden {
+            return None;
+        }
+        let name = ["slug", "id", "name"].iter().find_map(|key| model[*key].as_str())?;
+        let places = [
+            "/max_model_len",
+            "/context_length",
+            "/context_window",
+            "/max_input_tokens",
+            "/meta/n_ctx",
+            "/capabilities/limits/max_context_window_tokens",
+        ];
         let window = places.iter().find_map(|place| model.pointer(place)?.as_u64());
         Some(Listed { name: name.to_owned(), window })
     }

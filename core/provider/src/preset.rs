@@ -25,8 +25,52 @@ pub struct Preset {
     pub check_path: Option<&'static str>,
     /// Headers of every request.
     pub headers: &'static [(&'static str, &'static str)],
+    /// How users sign in, besides with a key.
+    pub sign_in: Option<PresetSignIn>,
     /// Deviations from the dialect.
     pub quirks: Quirks,
+}
+
+/// How the users of a preset sign in. The user's settings can name another issuer, client id and scope.
+#[derive(Debug)]
+pub struct PresetSignIn {
+    /// The way.
+    pub flow: Flow,
+    /// The issuer; the paths of its endpoints belong to the way.
+    pub issuer: &'static str,
+    /// The requested scope.
+    pub scope: Option<&'static str>,
+}
+
+/// A way to sign in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// A code to enter on any device (RFC 8628), at an issuer that describes itself.
+    Device,
+    /// The same at GitHub, whose token is exchanged for one of Copilot.
+    Copilot,
+    /// A browser, whose code buys a key of OpenRouter.
+    OpenRouter,
+    /// A browser, whose code is exchanged for a token of a ChatGPT plan.
+    ChatGpt,
+}
+
+impl Flow {
+    /// Whether pixir must be registered with the issuer by the user. No client id of another program is built in.
+    pub const fn needs_client_id(self) -> bool {
+        match self {
+            Flow::Device | Flow::Copilot => true,
+            Flow::OpenRouter | Flow::ChatGpt => false,
+        }
+    }
+
+    /// Whether it ends in a browser that comes back to this machine.
+    pub const fn is_in_browser(self) -> bool {
+        match self {
+            Flow::Device | Flow::Copilot => false,
+            Flow::OpenRouter | Flow::ChatGpt => true,
+        }
+    }
 }
 
 /// A server's deviations from its dialect. Most are about Chat Completions, which every server implements differently.
@@ -87,6 +131,7 @@ pub const PRESETS: &[Preset] = &[
         model: Some("gpt-6.2-sol"),
         check_path: None,
         headers: &[],
+        sign_in: None,
         quirks: Quirks { cache_key: true, ..PLAIN },
     },
     Preset {
@@ -101,6 +146,7 @@ pub const PRESETS: &[Preset] = &[
         check_path: None,
         // Models with a reasoning budget reason between calls only with this header; the others always do.
         headers: &[("anthropic-beta", "interleaved-thinking-2025-05-14")],
+        sign_in: None,
         quirks: PLAIN,
     },
     Preset {
@@ -114,6 +160,8 @@ pub const PRESETS: &[Preset] = &[
         model: Some("openrouter/auto"),
         check_path: Some("/key"),
         headers: &[("x-title", "pixir")],
+        // https://openrouter.ai/docs/oauth: for every program, without a registration.
+        sign_in: Some(PresetSignIn { flow: Flow::OpenRouter, issuer: "https://openrouter.ai", scope: None }),
         quirks: Quirks { effort: EffortField::Reasoning, cache_breakpoints: true, usage_with_cost: true, ..PLAIN },
     },
     Preset {
@@ -142,6 +190,37 @@ pub const PRESETS: &[Preset] = &[
         model: None,
         ..remote("azure", "", "AZURE_OPENAI_API_KEY", "")
     },
+    Preset {
+        // https://docs.aws.amazon.com/bedrock/latest/userguide/api-keys-use.html: the key is a bearer token.
+        base_url_variable: Some("AWS_ENDPOINT_URL_BEDROCK_RUNTIME"),
+        completes: Some("/openai/v1"),
+        // Which models there are depends on the region and the account.
+        model: None,
+        ..remote("bedrock", "https://bedrock-runtime.{region}.amazonaws.com/openai/v1", "AWS_BEARER_TOKEN_BEDROCK", "")
+    },
+    Preset {
+        // https://developers.openai.com/siwc/token-sharing-open-source: for open-source programs, which register themselves.
+        // Requests go to the public API; its list of models is that of the plan.
+        dialect: Dialect::Responses,
+        base_url_variable: None,
+        sign_in: Some(PresetSignIn {
+            flow: Flow::ChatGpt,
+            issuer: "https://auth.openai.com",
+            scope: Some("openid profile email offline_access resource.invoke chatgpt.tokens.use.direct"),
+        }),
+        model: Some("gpt-6.2-sol"),
+        quirks: Quirks { cache_key: true, ..PLAIN },
+        ..local("chatgpt", "https://api.openai.com/v1")
+    },
+    Preset {
+        sign_in: Some(PresetSignIn { flow: Flow::Copilot, issuer: "https://github.com", scope: Some("read:user") }),
+        model: Some("gpt-5-mini"),
+        headers: &[
+            ("editor-version", concat!("pixir/", env!("CARGO_PKG_VERSION"))),
+            ("openai-intent", "conversation-edits"),
+        ],
+        ..local("copilot", "https://api.githubcopilot.com")
+    },
     Preset { quirks: Quirks { hides_window: true, ..PLAIN }, ..local("ollama", "http://127.0.0.1:11434/v1") },
     local("llama.cpp", "http://127.0.0.1:8080/v1"),
     local("lmstudio", "http://127.0.0.1:1234/v1"),
@@ -164,11 +243,17 @@ const fn local(name: &'static str, base_url: &'static str) -> Preset {
         model: None,
         check_path: None,
         headers: &[],
+        sign_in: None,
         quirks: PLAIN,
     }
 }
 
 impl Preset {
+    /// Whether its server is elsewhere, so that it needs a key or a sign-in.
+    pub(super) const fn is_remote(&self) -> bool {
+        self.key_variable.is_some() || self.sign_in.is_some()
+    }
+
     /// Returns a base URL from the variable with the path and query that it lacks.
     pub(super) fn completed(&self, base_url: &str) -> String {
         let host = base_url.trim_end_matches('/');
@@ -182,7 +267,7 @@ impl Preset {
 
 /// Whether a host is the public server of a preset.
 pub(super) fn is_public(host: &str) -> bool {
-    let public = PRESETS.iter().filter(|it| it.key_variable.is_some());
+    let public = PRESETS.iter().filter(|it| it.is_remote());
     let mut hosts = public.filter_map(|it| it.base_url.split("://").nth(1)?.split('/').next());
     hosts.any(|it| it == host) || host.ends_with(".openai.azure.com")
 }

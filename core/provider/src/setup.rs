@@ -97,7 +97,7 @@ impl Setup<'_> {
         let mut broken = BTreeMap::new();
         let demo = Definition::given(Arc::new(Unconnected), demo::MODEL);
         let mut known = BTreeMap::from([("demo".to_owned(), demo)]);
-        for it in PRESETS.iter().filter(|it| it.key_variable.is_some()) {
+        for it in PRESETS.iter().filter(|it| it.is_remote()) {
             if let Some(credential) = self.vault.find(it.name, it.key_variable, self.around)? {
                 match self.preset(it, Some(credential)) {
                     Ok(definition) => drop(known.insert(it.name.to_owned(), definition)),
@@ -114,7 +114,7 @@ impl Setup<'_> {
             }
         }
         let mut usual = BTreeMap::new();
-        for it in PRESETS.iter().filter(|it| it.key_variable.is_none() && !known.contains_key(it.name)) {
+        for it in PRESETS.iter().filter(|it| !it.is_remote() && !known.contains_key(it.name)) {
             usual.insert(it.name.to_owned(), self.preset(it, None)?);
         }
         Ok(FoundProviders { known, usual, broken })
@@ -122,7 +122,10 @@ impl Setup<'_> {
 
     pub(super) fn preset(&self, it: &Preset, credential: Option<Credential>) -> Result<Definition> {
         let elsewhere = it.base_url_variable.and_then(|name| self.around.variable(name));
-        let base_url = elsewhere.map_or_else(|| it.base_url.to_owned(), |url| it.completed(url));
+        let base_url = match elsewhere {
+            Some(url) => it.completed(url),
+            None => self.in_region(it.base_url)?,
+        };
         if base_url.is_empty() {
             let fix = Remedy::SetVariable { name: it.base_url_variable.unwrap_or_default().to_owned() };
             return Err(Error::new(Code::ConfigInvalid, format!("{} has no base URL", it.name), fix));
@@ -165,8 +168,11 @@ impl Setup<'_> {
             }
         };
         let elsewhere = like.and_then(|like| Some(like.completed(self.around.variable(like.base_url_variable?)?)));
-        let usual = like.map(|like| like.base_url).filter(|url| !url.is_empty());
-        let base_url = it.base_url.as_deref().or(elsewhere.as_deref()).or(usual);
+        let usual = match (&it.base_url, &elsewhere, like) {
+            (None, None, Some(like)) => Some(self.in_region(like.base_url)?).filter(|url| !url.is_empty()),
+            (_, _, _) => None,
+        };
+        let base_url = it.base_url.as_deref().or(elsewhere.as_deref()).or(usual.as_deref());
         let base_url =
             base_url.ok_or_else(|| invalid("has no base URL", "add base_url = \"https://host/v1\"".into()))?;
         let key_variable = it.api_key_env.as_deref().or(like.and_then(|like| like.key_variable));
@@ -197,6 +203,24 @@ impl Setup<'_> {
             self.models_of(name),
             like.and_then(|like| like.model),
         ))
+    }
+
+    /// Puts the region of the environment into the address of a server that has one in each region.
+    fn in_region(&self, base_url: &str) -> Result<String> {
+        const PLACE: &str = "{region}";
+        if !base_url.contains(PLACE) {
+            return Ok(base_url.to_owned());
+        }
+        let region = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(|name| self.around.variable(name));
+        // It becomes a part of the host's name, so it cannot name another host.
+        let is_region = |it: &&str| !it.is_empty() && it.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        match region.filter(is_region) {
+            Some(region) => Ok(base_url.replace(PLACE, region)),
+            None => {
+                let fix = Remedy::SetVariable { name: "AWS_REGION".to_owned() };
+                Err(Error::new(Code::ConfigInvalid, "the region of the account is not set", fix))
+            }
+        }
     }
 
     /// Finds a Provider's credential: the command of the user's settings, else as [`Vault::find`].

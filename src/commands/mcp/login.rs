@@ -66,7 +66,7 @@ pub(super) fn login(cli: &Cli, args: LoginArgs) -> Result<u8> {
 }
 
 /// Shows the page of a sign-in. Returns the address that the user types, where their browser cannot reach this machine.
-async fn show_page(cli: &Cli, page: &str, no_browser: bool) -> String {
+pub(in crate::commands) fn show_page(cli: &Cli, page: &str, no_browser: bool) -> impl Future<Output = String> + use<> {
     let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if cli.output.is_json() {
         // The calling program has to show it to its user.
@@ -75,15 +75,22 @@ async fn show_page(cli: &Cli, page: &str, no_browser: bool) -> String {
         chatter(&format!("open this page in a browser, and sign in there:\n{page}"));
     }
     let is_asked = is_terminal && !cli.options.no_input && !cli.output.is_json();
+    if is_asked {
+        if !no_browser {
+            open_in_browser(cli, page);
+        }
+        chatter(
+            "waiting… (Ctrl+C cancels). Does the browser of another machine show an error at the end? Paste its address here:",
+        );
+    }
+    typed(is_asked)
+}
+
+/// The first line that the user types; none is awaited where no user can type one.
+async fn typed(is_asked: bool) -> String {
     if !is_asked {
         return std::future::pending().await;
     }
-    if !no_browser {
-        open_in_browser(cli, page);
-    }
-    chatter(
-        "waiting… (Ctrl+C cancels). Does the browser of another machine show an error at the end? Paste its address here:",
-    );
     let (give, given) = tokio::sync::oneshot::channel();
     // A thread of its own: pixir does not wait for a line that is never typed.
     std::thread::spawn(move || {

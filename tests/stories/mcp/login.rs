@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Elsewhere, Scripted, result, turn};
 use crate::hosted::Hosted;
-use crate::issuer::{Asked, Issuer};
+use crate::issuer::{Asked, Issuer, value};
 use crate::pty::Terminal;
 use crate::server::{Server, call, text};
 use crate::shell::{Ran, Shell, ran};
@@ -151,24 +151,6 @@ impl SigningIn {
         let status = self.child.wait().expect("it ends");
         Ran { code: status.code().unwrap_or(-1), stdout, stderr }
     }
-}
-
-/// The value of a field of a form or of a query.
-fn value(form: &str, name: &str) -> Option<String> {
-    let it = form.split('&').find_map(|it| it.strip_prefix(name)?.strip_prefix('='))?;
-    let (mut bytes, mut rest) = (Vec::new(), it.bytes());
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'+' => bytes.push(b' '),
-            b'%' => {
-                let digits = [rest.next().expect("two digits"), rest.next().expect("two digits")];
-                let digits = String::from_utf8(digits.to_vec()).expect("text");
-                bytes.push(u8::from_str_radix(&digits, 16).expect("a number"));
-            }
-            other => bytes.push(other),
-        }
-    }
-    Some(String::from_utf8(bytes).expect("text"))
 }
 
 fn field(asked: &Asked, name: &str) -> Option<String> {

@@ -45,7 +45,7 @@ pub(super) enum Connecting {
     Invited {
         attempt: u64,
         url: String,
-        code: String,
+        code: Option<String>,
     },
     NewProvider {
         attempt: u64,
@@ -59,6 +59,8 @@ pub(super) enum Connecting {
 #[derive(Default)]
 pub(super) struct Attempt {
     number: u64,
+    /// Takes what the user pastes in place of a browser that does not come back.
+    answer: Option<oneshot::Sender<String>>,
     /// Dropping it ends the attempt.
     _cancel: Option<oneshot::Sender<()>>,
 }
@@ -156,7 +158,12 @@ impl App {
             }
             Order::UseLocal { provider } => self.attempt(async move { connector.connect_local(&provider).await }),
             Order::SignIn { provider } => self.sign_in(connector, provider),
-            Order::Cancel => self.attempt = Attempt { number: self.attempt.number + 1, _cancel: None },
+            Order::Answer(pasted) => {
+                if let Some(answer) = self.attempt.answer.take() {
+                    drop(answer.send(pasted.0));
+                }
+            }
+            Order::Cancel => self.attempt = Attempt { number: self.attempt.number + 1, answer: None, _cancel: None },
             Order::Demo if self.demo.program.is_some() => self.lends_terminal = Some(Borrower::Demo),
             Order::Demo => self.state.say("`pixir demo` shows the demo"),
         }
@@ -166,7 +173,7 @@ impl App {
     fn attempt(&mut self, work: impl Future<Output = Result<NewProvider>> + Send + 'static) {
         let (cancel, cancelled) = oneshot::channel();
         let attempt = self.attempt.number + 1;
-        self.attempt = Attempt { number: attempt, _cancel: Some(cancel) };
+        self.attempt = Attempt { number: attempt, answer: None, _cancel: Some(cancel) };
         self.spawn(async move {
             BackgroundEvent::Connecting(tokio::select! {
                 made = work => Connecting::NewProvider { attempt, made: Box::new(made) },
@@ -177,13 +184,21 @@ impl App {
 
     fn sign_in(&mut self, connector: Arc<Connector>, provider: String) {
         let (sender, attempt) = (self.sender.clone(), self.attempt.number + 1);
+        let (answer, answered) = oneshot::channel();
         self.attempt(async move {
-            let invitation = connector.invite(&provider).await?;
+            let invitation = connector.invite(&provider, &connector.sign_in(&provider)).await?;
             let url = invitation.complete_url.clone().unwrap_or_else(|| invitation.url.clone());
             let invited = Connecting::Invited { attempt, url, code: invitation.code.clone() };
             drop(sender.send(BackgroundEvent::Connecting(invited)));
-            connector.connect_signed_in(&provider, invitation).await
+            let given = async {
+                match answered.await {
+                    Ok(given) => given,
+                    Err(_) => std::future::pending().await,
+                }
+            };
+            connector.connect_signed_in(&provider, invitation, given).await
         });
+        self.attempt.answer = Some(answer);
     }
 
     pub(super) async fn on_connecting(&mut self, result: Connecting) {
@@ -211,7 +226,7 @@ impl App {
             }
             Connecting::Invited { attempt, url, code } => {
                 if attempt == self.attempt.number {
-                    connect::on_news(&mut self.state, News::Invited { url: &url, code: &code });
+                    connect::on_news(&mut self.state, News::Invited { url: &url, code: code.as_deref() });
                 }
                 Vec::new()
             }

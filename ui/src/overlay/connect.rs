@@ -45,6 +45,8 @@ pub(crate) enum Order {
     SignIn {
         provider: String,
     },
+    /// What the user has pasted in place of a browser that does not come back.
+    Answer(PastedKey),
     /// The user does not wait for it any more.
     Cancel,
     /// Show the demo on this terminal, and come back.
@@ -59,7 +61,7 @@ pub(crate) enum News<'a> {
     /// The model servers of this machine that answer.
     LocalServers(&'a [LocalServer]),
     /// The user can sign in on this page with this code.
-    Invited { url: &'a str, code: &'a str },
+    Invited { url: &'a str, code: Option<&'a str> },
     /// The attempt has failed, for this reason.
     Failed(&'a str),
 }
@@ -98,7 +100,7 @@ impl Way {
     pub(crate) fn about(self) -> &'static str {
         match self {
             Way::Key => "Anthropic, OpenAI, OpenRouter, Gemini, …",
-            Way::SignIn => "where a sign-in server is configured",
+            Way::SignIn => "OpenRouter, a ChatGPT plan, …",
             Way::Local => "ollama, llama.cpp, LM Studio, vLLM",
             Way::Demo => "no key, 40 seconds",
         }
@@ -123,7 +125,9 @@ enum Step {
     /// The server or the issuer has been asked. Esc goes back to the step before.
     Waiting {
         what: String,
-        invitation: Option<(String, String)>,
+        invitation: Option<(String, Option<String>)>,
+        /// The address at which the browser of another machine has ended.
+        answer: PastedKey,
         before: Box<Step>,
     },
 }
@@ -189,12 +193,12 @@ impl ConnectView {
 
     fn wait(&mut self, what: String, order: Order) -> Outcome {
         let before = Box::new(std::mem::replace(&mut self.step, Step::menu()));
-        self.step = Step::Waiting { what, invitation: None, before };
+        self.step = Step::Waiting { what, invitation: None, answer: PastedKey::default(), before };
         Outcome::does(Effect::Connect(order))
     }
 
     fn listed(&self, narrow: &Narrow, signs_in: bool) -> Vec<&Account> {
-        let all = self.accounts.iter().filter(|it| it.signs_in || !signs_in).collect();
+        let all = self.accounts.iter().filter(|it| if signs_in { it.signs_in } else { it.takes_key }).collect();
         fuzzy(&narrow.letters, all, |it| it.provider.clone())
     }
 
@@ -237,6 +241,9 @@ impl ConnectView {
                     let provider = server.provider.clone();
                     return self.wait(format!("connecting to {provider}…"), Order::UseLocal { provider });
                 }
+            }
+            Step::Waiting { answer, .. } if !answer.0.is_empty() => {
+                return Outcome::does(Effect::Connect(Order::Answer(answer.clone())));
             }
             Step::Key { .. } | Step::Waiting { .. } => {}
         }
@@ -319,10 +326,7 @@ impl ConnectView {
         let listed = self.listed(narrow, signs_in);
         if listed.is_empty() {
             let text = match (signs_in, narrow.letters.is_empty()) {
-                (true, true) => {
-                    "No provider has a sign-in server. Add one to config.toml: [providers.NAME] with issuer and client_id."
-                }
-                (false, true) => "reading which keys there are…",
+                (_, true) => "reading which keys there are…",
                 (_, false) => "No matches",
             };
             let lines = wrap_lines(&[Span::styled(text, theme.dim())], usize::from(list.width), &[], &[]);
@@ -391,7 +395,7 @@ impl View for ConnectView {
             News::LocalServers(servers) => self.local = Some(servers.to_vec()),
             News::Invited { url, code } => {
                 if let Step::Waiting { invitation, .. } = &mut self.step {
-                    *invitation = Some((url.to_owned(), code.to_owned()));
+                    *invitation = Some((url.to_owned(), code.map(str::to_owned)));
                 }
             }
             News::Failed(why) => self.fail(why),
@@ -461,6 +465,8 @@ impl View for ConnectView {
                     self.failure = Some("choose whose key that is, then paste it again".to_owned());
                 }
             },
+            // It is sent with Enter, which also ends a paste that was a mistake.
+            Step::Waiting { invitation: Some((_, None)), answer, .. } => *answer = PastedKey(text.to_owned()),
             Step::Providers { .. } | Step::Local(_) | Step::Waiting { .. } => {}
         }
     }
@@ -535,7 +541,9 @@ impl View for ConnectView {
                 draw_key(key, error.as_deref(), variable, canvas, below, theme);
             }
             Step::Local(list) => self.draw_local(list, canvas, below, theme),
-            Step::Waiting { what, invitation, .. } => draw_waiting(what, invitation.as_ref(), canvas, below, theme),
+            Step::Waiting { what, invitation, answer, .. } => {
+                draw_waiting(what, invitation.as_ref(), !answer.0.is_empty(), canvas, below, theme);
+            }
         }
     }
 }
@@ -604,23 +612,36 @@ fn draw_key(
     }
 }
 
-fn draw_waiting(what: &str, invitation: Option<&(String, String)>, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+fn draw_waiting(
+    what: &str,
+    invitation: Option<&(String, Option<String>)>,
+    has_answer: bool,
+    canvas: &mut Canvas,
+    area: Rect,
+    theme: &Theme,
+) {
     let columns = usize::from(area.width);
     let mut lines = Vec::new();
-    match invitation {
-        Some((url, code)) => {
-            lines.extend(wrap_lines(&[Span::styled("Open this page in a browser:", theme.dim())], columns, &[], &[]));
-            lines.extend(wrap_lines(&[Span::styled(visible(url), theme.fg(theme.accent))], columns, &[], &[]));
-            lines.push(Line::default());
-            lines.push(Line::from(vec![
-                Span::styled("and enter the code  ", theme.dim()),
-                Span::styled(visible(code), theme.bold()),
-            ]));
-            lines.push(Line::default());
-            lines.push(Line::styled("waiting for you to sign in…", theme.dim()));
-        }
-        None => lines.push(Line::styled(visible(what), theme.fg(theme.accent))),
+    let Some((url, code)) = invitation else {
+        canvas.line(Line::styled(visible(what), theme.fg(theme.accent)), Rect { height: area.height.min(1), ..area });
+        return;
+    };
+    lines.extend(wrap_lines(&[Span::styled("Open this page in a browser:", theme.dim())], columns, &[], &[]));
+    lines.extend(wrap_lines(&[Span::styled(visible(url), theme.fg(theme.accent))], columns, &[], &[]));
+    lines.push(Line::default());
+    if let Some(code) = code {
+        let label = Span::styled("and enter the code  ", theme.dim());
+        lines.push(Line::from(vec![label, Span::styled(visible(code), theme.bold())]));
+        lines.push(Line::default());
     }
+    let text = match (code, has_answer) {
+        (None, true) => "Enter sends the pasted address.",
+        (None, false) => {
+            "Waiting for the browser. Does the browser of another machine show an error at the end? Paste its address here."
+        }
+        (Some(_), _) => "waiting for you to sign in…",
+    };
+    lines.extend(wrap_lines(&[Span::styled(text, theme.dim())], columns, &[], &[]));
     for (y, line) in (area.y..area.bottom()).zip(lines) {
         canvas.line(line, Rect { y, height: 1, ..area });
     }
