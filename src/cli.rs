@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pixir_core::event::{Mode, Toolset};
+use pixir_core::provider::Waits;
 use pixir_core::store::Store;
 use pixir_core::{Code, Environment, Error, Remedy, Result};
 
@@ -25,6 +26,8 @@ pub(crate) struct Cli {
     pub(crate) options: RunOptions,
     pub(crate) environment: Environment,
     pub(crate) output: Arc<Output>,
+    /// Where the words go of a server that still starts. Only with it, such a server is waited for.
+    pub(crate) waits: Option<Waits>,
 }
 
 /// Whether a user can answer approvals and questions.
@@ -36,7 +39,7 @@ pub(crate) enum Attendance {
 
 impl Cli {
     pub(crate) fn new(options: RunOptions, output: Arc<Output>) -> Cli {
-        Cli { options, environment: environment::read(), output }
+        Cli { options, environment: environment::read(), output, waits: None }
     }
 
     /// Fails where no command can work: the clock shows a time that no Log can hold.

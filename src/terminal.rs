@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use pixir_core::event::SessionId;
 use pixir_core::layers::Settings;
-use pixir_core::provider::{Connector, demo};
+use pixir_core::provider::{Connector, Waits, demo};
 use pixir_core::{Code, Error, Harness, ProjectFile, Remedy, Result, edit};
 use pixir_ui::{
     Check, Clipboards, ComposerKeys, ComposerOptions, Connect, Demo, ExitSummary, ExportFormat, Launch, LookOptions,
@@ -65,6 +65,7 @@ pub(crate) fn is_possible(cli: &Cli) -> bool {
 
 /// Everything that the interface needs to start.
 pub(crate) fn launch(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<Launch> {
+    let cli = &Cli { waits: Some(Waits::default()), ..cli.clone() };
     let workspace = cli.workspace()?;
     let (context, open, folder) = (cli.clone(), open.clone(), workspace.clone());
     let config = cli.config()?;
@@ -132,6 +133,7 @@ fn program(cli: &Cli) -> Program {
         home: cli.environment.variable("HOME").map(PathBuf::from),
         examine: Some(Arc::new(examine)),
         export: Some(Arc::new(write)),
+        waits: cli.waits.as_ref().map(Waits::subscribe),
     }
 }
 

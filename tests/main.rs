@@ -70,6 +70,7 @@ mod stories {
     mod accounts; // what users sign in with, besides a key
     mod credentials; // keys and tokens: stored, used, renewed, never shown
     mod local_servers; // servers on their usual ports
+    mod starting_servers; // servers that still start, or have no model
     mod ways_on; // refusals without a screen, and the ways on that they name
     mod next_actions; // what errors and results name as the next thing to do
     mod models; // which model answers, with which effort

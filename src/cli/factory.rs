@@ -26,6 +26,7 @@ impl Cli {
             model: self.options.model.clone().or_else(|| self.override_of("model")),
             dialect: self.options.dialect.clone(),
             base_url: self.options.base_url.clone(),
+            waits: self.waits.clone(),
         }
     }
 

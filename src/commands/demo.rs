@@ -57,7 +57,11 @@ impl Sample {
             ..RunOptions::default()
         };
         let environment = Environment { home: folder.path().join("state"), ..cli.environment.clone() };
-        Ok(Sample { workspace, cli: Cli { options, environment, output: Arc::clone(&cli.output) }, _folder: folder })
+        Ok(Sample {
+            workspace,
+            cli: Cli { options, environment, output: Arc::clone(&cli.output), waits: cli.waits.clone() },
+            _folder: folder,
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::CommandFactory as _;
 use pixir_core::error::nearest;
+use pixir_core::provider::Waits;
 use pixir_core::{Code, Error, Harness, Input, Remedy, Result};
 use tokio::time::timeout;
 
@@ -50,9 +51,17 @@ pub(super) fn present(cli: &Cli, open: &Open, prompt: Option<String>) -> Result<
     cli.note_changed_project();
     block_on(async {
         // Signals are caught before the first await, so that even a slow start ends with a result.
-        let signals = Signals::listen()?;
+        let mut signals = Signals::listen()?;
         let attendance = if hosted { Attendance::Attended } else { Attendance::Unattended };
-        let harness = connected(cli, &workspace, attendance).await?;
+        let harness = match connected(cli, &workspace, attendance, &mut signals).await? {
+            Connected::Harness(harness) => *harness,
+            Connected::Stopped(exit) => {
+                let message = "pixir was stopped while it waited for a model's server";
+                let error = Error::new(Code::CommandFailed, message, Remedy::Retry { after_s: None });
+                cli.output.error_with_exit(&error, exit);
+                return Ok(exit);
+            }
+        };
         if !open.is_resumed() && harness.providers().provider == "demo" && cli.options.provider.is_none() {
             // A script that calls pixir would take the demo's text for an answer.
             return Err(harness.providers().unconnected());
@@ -103,14 +112,38 @@ pub(super) fn shows_a_screen(cli: &Cli) -> bool {
     !is_headless(cli) && cli.options.input != InputFormat::Jsonl && terminal::is_possible(cli)
 }
 
-/// A Harness; the user is told when a server on this machine lets pixir wait.
-async fn connected(cli: &Cli, workspace: &Path, attendance: Attendance) -> Result<Harness> {
+/// What comes of the wait for a model's server.
+enum Connected {
+    Harness(Box<Harness>),
+    /// A signal has asked pixir to stop, with this exit code.
+    Stopped(u8),
+}
+
+/// A Harness; pixir says when a server on this machine lets it wait.
+async fn connected(cli: &Cli, workspace: &Path, attendance: Attendance, signals: &mut Signals) -> Result<Connected> {
+    let waits = Waits::default();
+    let mut words = waits.subscribe();
+    let cli = Cli { waits: Some(waits), ..cli.clone() };
     let mut connecting = pin!(cli.harness(workspace, attendance));
     if let Ok(harness) = timeout(SLOW, &mut connecting).await {
-        return harness;
+        return harness.map(|it| Connected::Harness(Box::new(it)));
     }
+    // What it said before now is news too.
+    words.mark_changed();
     cli.output.aside("waiting for a model's server on this machine");
-    connecting.await
+    loop {
+        tokio::select! {
+            biased;
+            harness = &mut connecting => return harness.map(|it| Connected::Harness(Box::new(it))),
+            exit = signals.next() => return Ok(Connected::Stopped(exit)),
+            Ok(()) = words.changed() => {
+                let said = words.borrow_and_update().clone();
+                if !said.is_empty() {
+                    cli.output.aside(&said);
+                }
+            }
+        }
+    }
 }
 
 /// The prompt of the terminal interface. It shows attached files as the user would name them there.

@@ -38,6 +38,7 @@ impl Talk {
             dialect: Some(dialect.name().into()),
             model: Some("m".into()),
             provider: None,
+            waits: None,
         };
         let requests = RequestsConfig { first_wait: Some(0.01), ..RequestsConfig::default() };
         let config = Config { requests, ..Config::default() };

@@ -215,7 +215,7 @@ impl State {
     pub(crate) fn offers_connection(&self) -> bool {
         self.session.can_connect
             && match &self.session.connection {
-                Connection::Starting | Connection::Ready { demo: false, .. } => false,
+                Connection::Starting { .. } | Connection::Ready { demo: false, .. } => false,
                 Connection::Ready { demo: true, why, .. } => why != Providers::GIVEN,
                 Connection::Failed(_) => true,
             }

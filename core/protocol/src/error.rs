@@ -251,6 +251,8 @@ notices! {
     ToolsetReduced = "TOOLSET_REDUCED",
     /// The model takes no tools, so it is offered none.
     ToolsetDropped = "TOOLSET_DROPPED",
+    /// The server loads the model before it answers.
+    ModelLoading = "MODEL_LOADING",
     /// The server refused a parameter, so requests go without it.
     ParameterDropped = "PARAMETER_DROPPED",
     /// Requests leave out something large from now on, because the server has refused it.

@@ -21,6 +21,7 @@ use super::preset::{PLAIN, PRESETS, preset};
 use super::record::{Recorder, Recording};
 use super::script::Scripted;
 use super::setup::{Definition, Definitions, FoundProviders, Setup};
+use super::starting::{IS_STARTING, Waits};
 use config::credentials::{Credential, Vault};
 use config::{Config, Environment};
 use protocol::error::{Code, Error, Result, nearest};
@@ -44,6 +45,8 @@ pub struct ProviderSelection {
     pub dialect: Option<String>,
     /// The flag `--base-url`.
     pub base_url: Option<String>,
+    /// Where the words of a server that is waited for go.
+    pub waits: Option<Waits>,
 }
 
 /// Every available Provider, and the chosen one.
@@ -68,6 +71,8 @@ pub struct Providers {
     pub why: String,
     /// The local server that did not list its models in time.
     silent: Option<&'static str>,
+    /// The command that gets a model for the local server that has none.
+    gets_model: Option<&'static str>,
 }
 
 impl std::fmt::Debug for Providers {
@@ -99,6 +104,7 @@ impl Providers {
             model: model.to_owned(),
             why: Self::GIVEN.into(),
             silent: None,
+            gets_model: None,
         }
     }
 
@@ -127,6 +133,7 @@ impl Providers {
             model: demo::MODEL.into(),
             why: "no key and no local server was found".into(),
             silent: None,
+            gets_model: None,
         }
     }
 
@@ -178,10 +185,11 @@ impl Providers {
     }
 
     /// Requests the window of a model from the user's own server, at most once: only the server knows what it was started
-    /// with. Returns after two seconds at the latest.
-    pub async fn learn_window(&self, provider: &str, model: &str) {
-        if let Ok(Definition { server: Some(server), .. }) = self.definition(provider) {
-            server.ask_for_window(model, LOCAL_WAIT).await;
+    /// with. Returns after two seconds at the latest; what a server says that still starts, so that it can be asked again.
+    pub async fn learn_window(&self, provider: &str, model: &str) -> Option<Error> {
+        match self.definition(provider) {
+            Ok(Definition { server: Some(server), .. }) => server.ask_for_window(model, LOCAL_WAIT).await,
+            Ok(Definition { server: None, .. }) | Err(_) => None,
         }
     }
 
@@ -249,7 +257,7 @@ impl Providers {
                     own(model).unwrap_or_else(|| model.to_owned())
                 }
                 Some((model, _)) if own(model).is_some() => own(model).unwrap_or_default(),
-                Some(_) | None => self.default_model(provider).await?,
+                Some(_) | None => self.default_model(provider, wishes.waits.as_ref()).await?,
             };
             return self.take(provider, &model, NAMED_PROVIDER);
         }
@@ -268,7 +276,7 @@ impl Providers {
             let why = from.map_or_else(String::new, |source| format!("there is a key in {source}"));
             return self.take(it.name, it.model.unwrap_or_default(), &why);
         }
-        self.choose_local(wished.map(|(model, _)| model)).await
+        self.choose_local(wished.map(|(model, _)| model), wishes.waits.as_ref()).await
     }
 
     /// Chooses a server given by `--base-url` alone.
@@ -289,13 +297,13 @@ impl Providers {
         self.known.insert(name.to_owned(), Definition::server(endpoint, quirks, setup.models_of(name), None));
         let model = match &wishes.model {
             Some(model) => model.strip_prefix(&format!("{name}/")).unwrap_or(model).to_owned(),
-            None => self.default_model(name).await?,
+            None => self.default_model(name, wishes.waits.as_ref()).await?,
         };
         self.take(name, &model, "the base URL was given")
     }
 
     /// Tries the usual local ports, all at the same time. The first preset whose server answers is chosen.
-    async fn choose_local(&mut self, wished: Option<&str>) -> Result<()> {
+    async fn choose_local(&mut self, wished: Option<&str>, waits: Option<&Waits>) -> Result<()> {
         let asking = PRESETS.iter().map(|it| async {
             let definition = self.usual.get(it.name)?;
             let (endpoint, server) = (definition.endpoint.as_ref()?, definition.server.as_ref()?);
@@ -307,20 +315,44 @@ impl Providers {
             Some((it.name, port, models))
         });
         let answers = futures_util::future::join_all(asking).await;
-        let mut silent = Vec::new();
-        for (name, port, models) in answers.into_iter().flatten() {
-            let Ok(models) = models else {
-                self.silent = self.silent.or(Some(name));
-                silent.push(format!("{name} on port {port}"));
-                continue;
-            };
+        let wanted = |models: &[Listed]| {
             let model = match wished {
                 Some(wished) => models.iter().find(|m| m.name == wished),
                 None => models.iter().find(|m| m.may_answer()),
             };
-            if let Some(model) = model {
-                return self.take(name, &model.name, &format!("{name} answers on port {port}"));
+            model.map(|it| it.name.clone())
+        };
+        let (mut silent, mut without_model, mut starting) = (Vec::new(), None, Vec::new());
+        for (name, port, models) in answers.into_iter().flatten() {
+            match models {
+                Ok(models) => match wanted(&models) {
+                    Some(model) => return self.take(name, &model, &format!("{name} answers on port {port}")),
+                    None => without_model = without_model.or(Some((name, port))),
+                },
+                Err(error) if error.details.contains_key(IS_STARTING) => starting.push((name, port)),
+                Err(_) => {
+                    self.silent = self.silent.or(Some(name));
+                    silent.push(format!("{name} on port {port}"));
+                }
             }
+        }
+        // Nothing else answers, so the server that still starts is waited for.
+        for (name, port) in starting {
+            let Some(Definition { endpoint: Some(endpoint), server, .. }) = self.usual.get(name) else { continue };
+            match endpoint.models_once_started(LOCAL_WAIT, waits).await {
+                Ok(models) => {
+                    server.iter().for_each(|server| server.learn(&models));
+                    if let Some(model) = wanted(&models) {
+                        return self.take(name, &model, &format!("{name} answers on port {port}"));
+                    }
+                }
+                Err(error) => self.why = error.message,
+            }
+        }
+        if let (Some((name, port)), None) = (without_model, wished) {
+            self.gets_model = preset(name).and_then(|it| it.gets_model);
+            let how = self.gets_model.map_or(String::new(), |command| format!("; `{command}` gets one"));
+            self.why = format!("{name} on port {port} has no model that answers{how}");
         }
         if !silent.is_empty() {
             let seconds = LOCAL_WAIT.as_secs();
@@ -352,13 +384,18 @@ impl Providers {
         let message = format!("no model is connected: {}", self.why);
         // A server that is slow to list its models can be asked for one by its name.
         let slow = self.silent.map(|name| Remedy::NameModel { provider: name.to_owned() });
+        let gets = self.gets_model.map(Remedy::command);
         let others = [
             Remedy::Login { provider: Some("anthropic".into()) },
             Remedy::SetVariable { name: "ANTHROPIC_API_KEY".into() },
             Remedy::SetBaseUrl { url: None },
             Remedy::CheckSetup,
         ];
-        Error::new(Code::AuthRequired, message, Remedy::AnyOf { remedies: slow.into_iter().chain(others).collect() })
+        Error::new(
+            Code::AuthRequired,
+            message,
+            Remedy::AnyOf { remedies: gets.into_iter().chain(slow).chain(others).collect() },
+        )
     }
 
     fn take(&mut self, provider: &str, model: &str, why: &str) -> Result<()> {
@@ -413,21 +450,22 @@ impl Providers {
         })
     }
 
-    async fn default_model(&self, provider: &str) -> Result<String> {
+    async fn default_model(&self, provider: &str, waits: Option<&Waits>) -> Result<String> {
         let definition = self.definition(provider)?;
         match (&definition.model, &definition.endpoint) {
             (Some(model), _) => Ok(model.clone()),
             (None, Some(endpoint)) => {
-                let models = endpoint.models(Duration::from_secs(5)).await?;
+                let models = endpoint.models_once_started(Duration::from_secs(5), waits).await?;
                 if let Some(server) = &definition.server {
                     server.learn(&models);
                 }
                 models.into_iter().find(Listed::may_answer).map(|it| it.name).ok_or_else(|| {
-                    Error::new(
-                        Code::ModelNotSupported,
-                        format!("{provider} lists no model that answers prompts"),
-                        Remedy::NameModel { provider: provider.to_owned() },
-                    )
+                    let name = Remedy::NameModel { provider: provider.to_owned() };
+                    let fix = match preset(provider).and_then(|it| it.gets_model) {
+                        Some(command) => Remedy::any_of([Remedy::command(command), name]),
+                        None => name,
+                    };
+                    Error::new(Code::ModelNotSupported, format!("{provider} lists no model that answers prompts"), fix)
                 })
             }
             (None, None) => Ok(demo::MODEL.to_owned()),

@@ -20,7 +20,7 @@ use config::address::{is_loopback, is_nearby};
 use config::credentials::{Credential, REDACTED, SHORTEST_SECRET, Source};
 use net::{check_address, client, document, unreached};
 use protocol::error::{Code, Error, Result};
-use protocol::remedy::Remedy;
+use protocol::remedy::{ModelNeed, Remedy};
 use protocol::tool_spec::ToolSpec;
 
 /// The longest time to read the body of a refusal. [`MAX_REFUSAL`] is the most of it, bytes.
@@ -314,6 +314,12 @@ impl Endpoint {
         if error.code == Code::AuthRequired {
             error.remedy = self.key_fix();
         }
+        if error.code == Code::ModelNotSupported
+            && let Some(name) = missing_at_ollama(&error.message).filter(|_| self.is_nearby)
+        {
+            let pull = Remedy::command(format!("ollama pull {name}"));
+            error.remedy = Remedy::any_of([pull, Remedy::ChooseModel { need: ModelNeed::Any }]);
+        }
         if error.code == Code::ProviderHttpError {
             if let Some(parameter) = refused_parameter(status, &body) {
                 error = error.with(REFUSED_PARAMETER, parameter.name());
@@ -450,6 +456,15 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue)> {
 /// Whether a key is a signed token (RFC 7519): three parts, of which the first is a JSON object in Base64.
 fn is_jwt(key: &str) -> bool {
     key.starts_with("eyJ") && key.split('.').count() == 3
+}
+
+/// The model that ollama lacks, by its words: `model "NAME" not found, try pulling it first`.
+fn missing_at_ollama(message: &str) -> Option<&str> {
+    let (before, _) = message.split_once(" not found")?;
+    let name = before.rsplit_once("model ")?.1.trim_matches(['"', '\'', '`', '“', '”']);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:/-".contains(c);
+    let is_name = !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain);
+    (is_name && message.contains("pull")).then_some(name)
 }
 
 /// The start of a response's body, as far as it arrives in time.

@@ -42,6 +42,7 @@ mod text_loop; // answers that repeat themselves without end
 pub mod retry; // whether and when a failed request is tried again
 mod rest; // the rest of a thread between two parts of an answer
 mod server; // a dialect at an endpoint; most Providers are one
+mod starting; // servers that still start
 pub mod stream; // bytes → events → an answer
 
 // The available Providers.
@@ -74,6 +75,7 @@ pub use offered::{ModelOffer, Offered};
 pub use preset::{Flow, PRESETS, preset};
 pub use rest::rest_between_parts;
 pub use sign_in::{Invitation, SignIn};
+pub use starting::Waits;
 pub use stream::{MAX_EVENT, hear};
 
 /// A request to a model.
@@ -308,6 +310,11 @@ pub trait Provider: Send + Sync {
     /// Takes what the user has not been told of this Provider: which parameters it refused, and requests leave out from now on.
     fn take_notices(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What pixir tells the user while the server loads the model before its answer; `None` where it does not.
+    fn loads<'a>(&'a self, _model: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
     }
 
     /// Returns the body that would be sent. A Provider without a server describes the request instead.

@@ -31,6 +31,10 @@ impl Endpoint {
         // The largest page that the server allows.
         let path = if self.dialect() == Dialect::Anthropic { "/models?limit=1000" } else { "/models" };
         let body: Value = self.get(path, within).await?;
+        // ollama without a model lists `null`.
+        if body.get("data").is_some_and(Value::is_null) {
+            return Ok(Vec::new());
+        }
         let models = body["data"].as_array().or_else(|| body["models"].as_array());
         let models = models.ok_or_else(|| invalid(format!("{} did not list its models", self.place())))?;
         Ok(models.iter().filter_map(Listed::read).collect())

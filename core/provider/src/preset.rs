@@ -29,6 +29,8 @@ pub struct Preset {
     pub sign_in: Option<PresetSignIn>,
     /// Deviations from the dialect.
     pub quirks: Quirks,
+    /// The command that gets a model, for a server of the user.
+    pub gets_model: Option<&'static str>,
 }
 
 /// How the users of a preset sign in. The user's settings can name another issuer, client id and scope.
@@ -133,6 +135,7 @@ pub const PRESETS: &[Preset] = &[
         headers: &[],
         sign_in: None,
         quirks: Quirks { cache_key: true, ..PLAIN },
+        gets_model: None,
     },
     Preset {
         name: "anthropic",
@@ -148,6 +151,7 @@ pub const PRESETS: &[Preset] = &[
         headers: &[("anthropic-beta", "interleaved-thinking-2025-05-14")],
         sign_in: None,
         quirks: PLAIN,
+        gets_model: None,
     },
     Preset {
         name: "openrouter",
@@ -163,6 +167,7 @@ pub const PRESETS: &[Preset] = &[
         // https://openrouter.ai/docs/oauth: for every program, without a registration.
         sign_in: Some(PresetSignIn { flow: Flow::OpenRouter, issuer: "https://openrouter.ai", scope: None }),
         quirks: Quirks { effort: EffortField::Reasoning, cache_breakpoints: true, usage_with_cost: true, ..PLAIN },
+        gets_model: None,
     },
     Preset {
         quirks: Quirks { signs_calls: true, ..PLAIN },
@@ -221,10 +226,14 @@ pub const PRESETS: &[Preset] = &[
         ],
         ..local("copilot", "https://api.githubcopilot.com")
     },
-    Preset { quirks: Quirks { hides_window: true, ..PLAIN }, ..local("ollama", "http://127.0.0.1:11434/v1") },
-    local("llama.cpp", "http://127.0.0.1:8080/v1"),
-    local("lmstudio", "http://127.0.0.1:1234/v1"),
-    local("vllm", "http://127.0.0.1:8000/v1"),
+    Preset {
+        quirks: Quirks { hides_window: true, ..PLAIN },
+        gets_model: Some("ollama pull NAME"),
+        ..local("ollama", "http://127.0.0.1:11434/v1")
+    },
+    Preset { gets_model: Some("llama-server --jinja -hf NAME"), ..local("llama.cpp", "http://127.0.0.1:8080/v1") },
+    Preset { gets_model: Some("lms get NAME"), ..local("lmstudio", "http://127.0.0.1:1234/v1") },
+    Preset { gets_model: Some("vllm serve NAME"), ..local("vllm", "http://127.0.0.1:8000/v1") },
 ];
 
 const fn remote(name: &'static str, base_url: &'static str, key_variable: &'static str, model: &'static str) -> Preset {
@@ -245,6 +254,7 @@ const fn local(name: &'static str, base_url: &'static str) -> Preset {
         headers: &[],
         sign_in: None,
         quirks: PLAIN,
+        gets_model: None,
     }
 }
 

@@ -115,6 +115,10 @@ impl Provider for Recording {
         self.provider.writes_summaries()
     }
 
+    fn loads<'a>(&'a self, model: &'a str) -> BoxFuture<'a, Option<String>> {
+        self.provider.loads(model)
+    }
+
     fn take_notices(&self) -> Vec<String> {
         self.provider.take_notices()
     }

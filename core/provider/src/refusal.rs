@@ -4,6 +4,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use super::invalid;
+use super::starting::{IS_STARTING, is_starting};
 use super::wait::{retry_after, wait_in};
 use super::window::with_window;
 use net::quoted;
@@ -75,6 +76,9 @@ pub(super) fn told_with_status(host: &str, status: u16, headers: &HeaderMap, bod
     let mut told = Error::new(code, format!("{host} answered {status}: {text}"), fix).with("status", status);
     if let Some(id) = request_id(headers) {
         told = told.with("request_id", id);
+    }
+    if told.code == Code::ProviderUnavailable && is_starting(status, &whole_message(&error, body)) {
+        told = told.with(IS_STARTING, true);
     }
     with_window(told, &error, &whole_message(&error, body))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Failure;
+use super::starting::IS_STARTING;
 pub use config::Patience;
 use protocol::error::Code;
 use protocol::remedy::{ModelNeed, Remedy, wait};
@@ -13,6 +14,8 @@ use protocol::remedy::{ModelNeed, Remedy, wait};
 const MAX_BREAKS: u32 = 2;
 /// The longest wait that pixir chooses itself.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(20);
+/// The same where the server loads its model.
+const STARTING_BACKOFF: Duration = Duration::from_secs(2);
 /// From this attempt on, a server that asks for no wait at all still gets one.
 const MANY_ATTEMPTS: u32 = 5;
 
@@ -88,11 +91,15 @@ impl Retries {
         if fault == Fault::Lasting || patience.total.is_zero() || patience.attempts.is_some_and(|most| attempt > most) {
             return None;
         }
+        // A server that loads its model says so, and is asked often, for as long as it may take to begin an answer.
+        let is_starting = failure.error.details.contains_key(IS_STARTING);
+        let total = if is_starting { patience.local_head.max(patience.total) } else { patience.total };
+        let longest = if is_starting { STARTING_BACKOFF } else { LONGEST_BACKOFF };
         let spent = now.duration_since(*self.since.get_or_insert(now)).saturating_sub(self.asked);
-        let remaining = patience.total.saturating_sub(spent);
+        let remaining = total.saturating_sub(spent);
         let backoff = |nth: u32| {
             let doubled = patience.first_wait * 2_u32.saturating_pow(nth.saturating_sub(1)).min(1 << 10);
-            doubled.min(LONGEST_BACKOFF).mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0)
+            doubled.min(longest).mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0)
         };
         if fault == Fault::Broken {
             self.breaks += 1;

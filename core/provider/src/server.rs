@@ -14,13 +14,14 @@ use super::models::{ModelInfo, Thinking};
 use super::preset::Quirks;
 use super::refusal::Parameter;
 use super::retry::Patience;
+use super::starting::IS_STARTING;
 use super::stream::hear;
 use super::window::WINDOW;
 use super::{Answer, Chunk, Failure, Provider, Request, RequestBody};
 use config::ModelConfig;
 use config::credentials::Credential;
 use futures_util::future::BoxFuture;
-use protocol::error::Code;
+use protocol::error::{Code, Error};
 use protocol::event::Usage;
 
 /// The window of an unknown model at a server nearby that does not name it, tokens.
@@ -86,17 +87,21 @@ impl Server {
 
     /// Learns the window of a model, unless the user has configured it. Only the user's own server is asked, because it may
     /// run with a smaller window than the model supports, and once for each model, because a server that does not answer
-    /// would delay every Turn.
-    pub(super) async fn ask_for_window(&self, model: &str, within: Duration) {
+    /// would delay every Turn. Returns what a server says that still starts; it can be asked again.
+    pub(super) async fn ask_for_window(&self, model: &str, within: Duration) -> Option<Error> {
         let configured = self.configured.iter().any(|(name, it)| name == model && it.window.is_some());
         if configured || !self.endpoint.is_own() || !self.asked.lock().insert(model.to_owned()) {
-            return;
+            return None;
         }
         if !self.has_learnt() {
             // A server that does not answer now reports its error with the first request.
             match self.endpoint.models(within).await {
                 Ok(listed) => self.learn(&listed),
-                Err(error) if error.code == Code::Network => return,
+                Err(error) if error.code == Code::Network => return None,
+                Err(error) if error.details.contains_key(IS_STARTING) => {
+                    self.asked.lock().remove(model);
+                    return Some(error);
+                }
                 Err(_) => {}
             }
         }
@@ -108,6 +113,7 @@ impl Server {
         if takes_tools == Some(false) {
             self.without_tools.lock().insert(model.to_owned());
         }
+        None
     }
 
     /// Whether the server has listed its models already.
@@ -247,6 +253,12 @@ impl Provider for Server {
 
     fn patience(&self) -> Patience {
         *self.endpoint.patience()
+    }
+
+    fn loads<'a>(&'a self, model: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(async move {
+            if self.endpoint.is_local() { self.endpoint.loads(model, Duration::from_secs(1)).await } else { None }
+        })
     }
 
     fn take_notices(&self) -> Vec<String> {

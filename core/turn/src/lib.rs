@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
@@ -45,6 +45,10 @@ pub use services::{AgentOptions, CompactionOptions, Limits, Options};
 pub use services::{FolderStanding, HOLDS_SECRETS, Services};
 pub use summary::summarize;
 
+/// How long pixir waits before it asks a server again that still loads its model.
+const STARTING_WAIT: Duration = Duration::from_secs(1);
+/// After how long without an answer a server is asked whether it loads the model.
+const LOADING_AFTER: Duration = Duration::from_secs(3);
 /// How often in a row a server may pause one answer.
 const MAX_BREAKS: u32 = 8;
 /// How often one request is compacted until it fits; each compaction leaves half as much as the one before.
@@ -184,7 +188,7 @@ impl Turn {
         // A resumed Session, or one that has changed its model, may talk to a server that pixir has not asked yet.
         let (provider, model) = &self.model;
         self.services.providers.now().prepared().await;
-        self.services.providers.now().learn_window(provider, model).await;
+        self.learn_window(provider, model).await?;
         if let Some(servers) = &self.services.servers
             && let Err(error) = servers.required_ready().await
         {
@@ -349,6 +353,45 @@ impl Turn {
 
     // ─── The model ───
 
+    /// Learns the window of the model. A server that still loads it is waited for, so that the first request fits into it.
+    async fn learn_window(&self, provider: &str, model: &str) -> Result<(), Gone> {
+        let mut attempt = 1;
+        let began = tokio::time::Instant::now();
+        while let Some(starting) = self.services.providers.now().learn_window(provider, model).await {
+            let connected = self.services.providers.now().connect(provider);
+            let patience = connected.map(|it| it.patience()).unwrap_or_default();
+            let longest = if patience.total.is_zero() { Duration::ZERO } else { patience.local_head };
+            // The request itself says what is wrong then.
+            let Some(left) = longest.checked_sub(began.elapsed() + STARTING_WAIT) else { break };
+            attempt += 1;
+            self.live(Live::RetryScheduled {
+                attempt,
+                of: None,
+                wait_ms: millis(STARTING_WAIT),
+                left_ms: Some(millis(left)),
+                reason: starting.message,
+            })
+            .await?;
+            tokio::time::sleep(STARTING_WAIT).await;
+        }
+        Ok(())
+    }
+
+    /// Says after a moment without an answer that the server loads the model, if it does. Never ends.
+    async fn say_that_it_loads(&self, step: &Step, has_begun: &AtomicBool) -> Gone {
+        tokio::time::sleep(LOADING_AFTER).await;
+        if !has_begun.load(Ordering::Relaxed)
+            && let Some(message) = step.provider.loads(&step.request.model).await
+        {
+            let code = NoticeCode::ModelLoading.name().to_owned();
+            let notice = Live::Notice { severity: Severity::Info, code, message, remedy: None };
+            if let Err(gone) = self.live(notice).await {
+                return gone;
+            }
+        }
+        std::future::pending().await
+    }
+
     async fn ask_model(&self, step: &Step) -> Result<Result<Answer, Failure>, Gone> {
         let patience = step.provider.patience();
         let mut retries = Retries::default();
@@ -359,8 +402,16 @@ impl Turn {
             let gate = self.services.gates.of(&step.request.provider, step.provider.key_number());
             let pass = self.enter_gate(&gate, &step.request.provider, jitter).await?;
             let relay = DeltaCoalescer::new(&self.reports);
-            let mut on_chunk = |chunk| relay.take(chunk);
-            let outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)).await;
+            let has_begun = AtomicBool::new(false);
+            let mut on_chunk = |chunk| {
+                has_begun.store(true, Ordering::Relaxed);
+                relay.take(chunk);
+            };
+            let outcome = tokio::select! {
+                biased;
+                outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)) => outcome,
+                gone = self.say_that_it_loads(step, &has_begun) => return Err(gone),
+            };
             drop(pass);
             for message in step.provider.take_notices() {
                 let code = NoticeCode::ParameterDropped.name().to_owned();

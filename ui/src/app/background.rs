@@ -34,6 +34,8 @@ const MAX_INDEX_AGE: Duration = Duration::from_secs(20);
 /// The result of a background task.
 pub(super) enum BackgroundEvent {
     Connected(Box<Result<Harness>>),
+    /// A server that pixir waits for has said something.
+    Waits(String),
     /// The `number`-th open has succeeded. `instead`: why this is not the Session that the user wanted.
     Opened {
         number: u64,
@@ -332,6 +334,7 @@ impl App {
             result,
             BackgroundEvent::Coloured
                 | BackgroundEvent::LoadedPart(_)
+                | BackgroundEvent::Waits(_)
                 | BackgroundEvent::Connecting(Connecting::Invited { .. })
         ) {
             self.running_tasks = self.running_tasks.saturating_sub(1);
@@ -347,6 +350,7 @@ impl App {
         match result {
             BackgroundEvent::Of(..) => {}
             BackgroundEvent::Connected(connected) => self.on_connected(*connected).await,
+            BackgroundEvent::Waits(waits) => self.on_words(waits),
             // The user has requested another Session meanwhile.
             BackgroundEvent::Opened { number, handle, .. } if number != self.opens_requested => {
                 self.closing.push(handle.clone());

@@ -68,8 +68,33 @@ pub(super) struct Attempt {
 impl App {
     /// Finds Providers and the workspace.
     pub(super) fn connect(&mut self) {
-        let connecting = (self.connect)();
-        self.spawn(async move { BackgroundEvent::Connected(Box::new(connecting.await)) });
+        let (mut connecting, sender) = ((self.connect)(), self.sender.clone());
+        let Some(mut waits) = self.program.waits.clone() else {
+            self.spawn(async move { BackgroundEvent::Connected(Box::new(connecting.await)) });
+            return;
+        };
+        // The words of a server that still starts come while it connects, and end with that: a task that went on would be work
+        // that a script waits for.
+        self.spawn(async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    connected = &mut connecting => return BackgroundEvent::Connected(Box::new(connected)),
+                    Ok(()) = waits.changed() => {
+                        let said = waits.borrow_and_update().clone();
+                        // An interface that has ended shows no words.
+                        let _ = sender.send(BackgroundEvent::Waits(said));
+                    }
+                }
+            }
+        });
+    }
+
+    /// Shows what a server says that pixir waits for.
+    pub(super) fn on_words(&mut self, words: String) {
+        if let Connection::Starting { said } = &mut self.state.session.connection {
+            *said = words;
+        }
     }
 
     pub(super) fn load_settings(&mut self) {
@@ -263,7 +288,7 @@ impl App {
                 self.show_connection(&harness);
             }
             None => {
-                self.state.session.connection = Connection::Starting;
+                self.state.session.connection = Connection::Starting { said: String::new() };
                 self.state.session.can_send = true;
                 self.connect();
             }

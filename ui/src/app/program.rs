@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use pixir_core::event::SessionId;
 use pixir_core::{Harness, Result};
+use tokio::sync::watch;
 
 use crate::input::argument::ExportFormat;
 use crate::render::report::Check;
@@ -26,6 +27,8 @@ pub struct Program {
     pub examine: Option<Examine>,
     /// Exports a Session.
     pub export: Option<Export>,
+    /// What a model's server says that pixir waits for.
+    pub waits: Option<watch::Receiver<String>>,
 }
 
 impl std::fmt::Debug for Program {

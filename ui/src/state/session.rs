@@ -60,7 +60,7 @@ impl SessionFacts {
             places: Vec::new(),
             branch: None,
             has_changes: false,
-            connection: Connection::Starting,
+            connection: Connection::Starting { said: String::new() },
             can_connect: false,
             is_demo: false,
             recent: Vec::new(),
@@ -95,8 +95,15 @@ impl SessionFacts {
 /// The Provider, as far as it is known.
 #[derive(Debug, Clone)]
 pub(crate) enum Connection {
-    Starting,
-    Ready { demo: bool, why: String, server: String },
+    /// `said`: the words of the server that is waited for.
+    Starting {
+        said: String,
+    },
+    Ready {
+        demo: bool,
+        why: String,
+        server: String,
+    },
     Failed(Error),
 }
 

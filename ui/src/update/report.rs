@@ -21,7 +21,7 @@ const PROMPT: usize = 200;
 pub(super) fn status(state: &State) -> Report {
     let settings = &state.history.settings;
     let model = match &state.session.connection {
-        Connection::Starting => "connecting…".to_owned(),
+        Connection::Starting { .. } => "connecting…".to_owned(),
         Connection::Failed(error) => {
             format!("none: {}; {}", error.message, state.look.more.remedies.word(&error.remedy))
         }

@@ -69,7 +69,7 @@ fn model(state: &State) -> String {
             let model = state.history.settings.model.as_str();
             visible(model.rsplit('/').next().filter(|it| !it.is_empty()).unwrap_or(model))
         }
-        Connection::Starting | Connection::Ready { .. } => "…".to_owned(),
+        Connection::Starting { .. } | Connection::Ready { .. } => "…".to_owned(),
     }
 }
 

@@ -101,7 +101,8 @@ fn connection(state: &State, columns: usize, rows: usize) -> Vec<Line<'static>> 
         ));
     };
     match &state.session.connection {
-        Connection::Starting => say("… ", theme.dim, "connecting to a model".into()),
+        Connection::Starting { said } if said.is_empty() => say("… ", theme.dim, "connecting to a model".into()),
+        Connection::Starting { said } => say("… ", theme.dim, format!("connecting to a model: {}", visible(said))),
         Connection::Ready { demo: false, why, server } => say("✓ ", theme.success, format!("{server} ({why})")),
         Connection::Ready { demo: true, why, .. } if why == Providers::GIVEN => {
             let text = "This is the demo: a script answers as the model; the tools and the files are real.";
