@@ -331,7 +331,7 @@ mod tests {
         let it = shown(b"gr\xc3\xb6\xc3\x9fer caf\xe9\nsame\n", "größer café\nsame\n".as_bytes());
         assert_eq!(
             it.text,
-            "[not UTF-8, 18B → text, 19B: bytes that are not text are shown as \\xHH]\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-größer caf\\xe9\n+größer café\n same\n"
+            "[not UTF-8, 19B → text, 20B: bytes that are not text are shown as \\xHH]\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-größer caf\\xe9\n+größer café\n same\n"
         );
         assert_eq!((it.counts, it.unseen), (Some((1, 1)), None));
         // Where the encoding is known, the text is shown, and the encoding where that changes.

@@ -130,7 +130,8 @@ impl Sample<'_> {
             pairs += usize::from(u16::try_from(u32::from(c)).is_ok_and(|c| c.to_be_bytes().iter().all(is_of_ascii)));
         }
         let is_text = ascii + others > 1
-            && (ascii >= others || legible * 20 >= others * 19)
+            // Three or four units can be anything.
+            && (ascii >= others || (ascii + others >= 8 && legible * 20 >= others * 19))
             && (alphabet * 10 >= others * 8 || pairs * 5 <= others * 3);
         is_text.then_some(charset)
     }

@@ -91,7 +91,8 @@ fn what_is_valid_utf_8_is_utf_8_and_a_few_faults_do_not_change_that() {
 fn bytes_that_are_no_text_stay_binary() {
     let noise: Vec<u8> =
         (0..4_u64).flat_map(|n| *blake3_like(n).as_slice().first_chunk::<32>().expect("32 bytes")).collect();
-    let binaries: [&[u8]; 14] = [
+    let binaries: [&[u8]; 15] = [
+        b"PNG\0\x01\x02",
         b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0>\0\x01\0\0\0",
         b"PK\x03\x04\x14\0\0\0\x08\0\xd3\x8d\x54\x5a\xaa\xbb\xcc\xdd",
         b"\x1f\x8b\x08\0\0\0\0\0\0\x03\xcbH\xcd\xc9\xc9W(\xcf/\xcaI",

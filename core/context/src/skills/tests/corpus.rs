@@ -284,8 +284,8 @@ fn corpus() -> Vec<Case> {
         case(
             "not UTF-8",
             b"---\nname: review\ndescription: Reads a diff\n---\nLook\xff.".to_vec(),
-            ("review", "Reads a diff", "Look\u{fffd}."),
-            &["not UTF-8"],
+            ("review", "Reads a diff", "Look\u{ff}."),
+            &["the file is Latin-1"],
         ),
         case(
             "a NUL byte",
