@@ -40,7 +40,8 @@ impl Talk {
             provider: None,
             waits: None,
         };
-        let requests = RequestsConfig { first_wait: Some(0.01), ..RequestsConfig::default() };
+        // A server that says one word without end is one that is interrupted here.
+        let requests = RequestsConfig { first_wait: Some(0.01), end_loops: Some(false), ..RequestsConfig::default() };
         let config = Config { requests, ..Config::default() };
         let providers = runtime.block_on(Providers::find(&wishes, &config, &around)).expect("it is a provider");
         let beginning = SessionDefaults { mode: Mode::Auto, ..SessionDefaults::default() };
