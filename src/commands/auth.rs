@@ -65,7 +65,7 @@ pub(crate) struct LoginArgs {
 pub(super) fn run(cli: &Cli, command: AuthCommand) -> Result<u8> {
     cli.check_home()?;
     let config = cli.own_config()?;
-    let connector = Connector::new(config.clone(), cli.environment.clone());
+    let connector = Connector::new(config, cli.environment.clone());
     match command {
         AuthCommand::Login(args) => block_on(login(cli, &connector, args)),
         AuthCommand::Status { provider, options } => status(cli, &connector, provider, &options),
@@ -76,7 +76,7 @@ pub(super) fn run(cli: &Cli, command: AuthCommand) -> Result<u8> {
 /// Asks for the Provider, and stores its key as `auth login` does.
 pub(super) fn ask_and_login(cli: &Cli) -> Result<u8> {
     let config = cli.own_config()?;
-    let connector = Connector::new(config.clone(), cli.environment.clone());
+    let connector = Connector::new(config, cli.environment.clone());
     chatter(&format!("pixir needs the key of a provider, one of: {}", names(&connector).join(", ")));
     chatter("provider:");
     let mut provider = String::new();
