@@ -1,6 +1,6 @@
 //! Text in other encodings than UTF-8: recognised, decoded, and changed without touching another byte.
 //!
-//! [`Encoding::of`] says which encoding the bytes of a file have, [`decoded`] gives their text, and [`Decoded`] changes
+//! [`Encoding::of`] says which encoding the bytes of a file have, [`decoded()`] gives their text, and [`Decoded`] changes
 //! parts of it: what a change does not name keeps its bytes, also where an encoding has two sequences for one character.
 //! The tables are those of encoding_rs, the guess among legacy encodings is chardetng's; what both say is checked by
 //! decoding again. Bytes that are valid UTF-8 are UTF-8, and binary bytes stay binary.
