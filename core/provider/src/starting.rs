@@ -60,6 +60,7 @@ impl Endpoint {
     pub(super) async fn models_once_started(&self, within: Duration, waits: Option<&Waits>) -> Result<Vec<Listed>> {
         let Some(waits) = waits else { return self.models(within).await };
         let began = Instant::now();
+        let mut was_open = false;
         loop {
             let error = match self.models(within).await {
                 Ok(models) => return Ok(models),
@@ -68,7 +69,9 @@ impl Endpoint {
             let longest = match error.code {
                 _ if self.patience().total.is_zero() => return Err(error),
                 Code::ProviderUnavailable if error.details.contains_key(IS_STARTING) => self.patience().local_head,
-                Code::Network if self.is_local() && super::choose::listens(self).await.is_none() => {
+                // A port that is open by now may have been opened since it was asked, so it is asked once more.
+                Code::Network if self.is_local() && !was_open => {
+                    was_open = super::choose::listens(self).await.is_some();
                     REFUSED.min(self.patience().total)
                 }
                 _ => return Err(error),
