@@ -4,14 +4,15 @@ use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::io::Write as _;
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::wait;
@@ -144,6 +145,18 @@ impl Shell {
         path
     }
 
+    /// Runs a script of one Session; returns what the model read of each call.
+    pub(crate) fn outputs(&self, steps: impl Serialize, flags: &[&str]) -> Vec<String> {
+        let provider =
+            format!("script:{}", self.aside("outputs.json", &json!({ "steps": steps }).to_string()).display());
+        let before = self.logs();
+        let ran = self.run(["--provider", &provider, "--headless"].iter().chain(flags).chain(&["go"]));
+        let log = self.logs().into_iter().find(|it| !before.contains(it)).unwrap_or_else(|| panic!("{}", ran.stderr));
+        let log = entries(&log);
+        let results = log.iter().filter(|it| it["type"] == "tool_result");
+        results.map(|it| it["data"]["output"].as_str().expect("text").to_owned()).collect()
+    }
+
     /// Writes the user's configuration.
     pub(crate) fn configure(&self, text: &str) {
         let folder = self.folder.path().join(".config/pixir");
@@ -210,6 +223,14 @@ pub(crate) fn run_within(command: &mut Command, longest: Duration) -> (Output, b
     let output = child.wait_with_output().expect("it ends");
     drop(ended);
     (output, watch.join().expect("no panic"))
+}
+
+/// The end of a process whose stderr was read in part: the rest of it, and its stdout.
+pub(crate) fn rest_of(mut child: Child, mut stderr: impl Read) -> Ran {
+    let (mut out, mut err) = (String::new(), String::new());
+    child.stdout.take().expect("piped").read_to_string(&mut out).expect("text");
+    stderr.read_to_string(&mut err).expect("text");
+    Ran { code: child.wait().expect("it ends").code().unwrap_or(-1), stdout: out, stderr: err }
 }
 
 pub(crate) fn ran(output: Output) -> Ran {

@@ -7,7 +7,7 @@ use std::process::Child;
 use serde_json::Value;
 
 use crate::issuer::value;
-use crate::shell::{Ran, SECRET, Shell};
+use crate::shell::{Ran, SECRET, Shell, rest_of};
 
 mod key_command; // a key that a command of the user prints
 mod openrouter; // a key by a browser
@@ -36,12 +36,8 @@ impl SigningIn {
         self.shown["open"].as_str().expect("a page").to_owned()
     }
 
-    fn end(mut self) -> Ran {
-        let (mut stdout, mut stderr) = (String::new(), String::new());
-        self.child.stdout.take().expect("piped").read_to_string(&mut stdout).expect("text");
-        self.stderr.read_to_string(&mut stderr).expect("text");
-        let status = self.child.wait().expect("it ends");
-        Ran { code: status.code().unwrap_or(-1), stdout, stderr }
+    fn end(self) -> Ran {
+        rest_of(self.child, self.stderr)
     }
 }
 

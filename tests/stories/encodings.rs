@@ -9,19 +9,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::server::{Dialect, Server, text};
-use crate::shell::{Shell, entries, ran};
-
-/// Runs calls of one Session; returns what the model read of each.
-fn outputs(shell: &Shell, steps: &[Value], flags: &[&str]) -> Vec<String> {
-    let script = shell.aside("encodings.json", &json!({ "steps": steps }).to_string());
-    let provider = format!("script:{}", script.display());
-    let before = shell.logs();
-    let ran = shell.run(["--provider", &provider, "--headless"].iter().chain(flags).chain(&["go"]));
-    let log = shell.logs().into_iter().find(|it| !before.contains(it)).unwrap_or_else(|| panic!("{}", ran.stderr));
-    let log = entries(&log);
-    let results = log.iter().filter(|it| it["type"] == "tool_result");
-    results.map(|it| it["data"]["output"].as_str().expect("text").to_owned()).collect()
-}
+use crate::shell::{Shell, ran};
 
 fn call(name: &str, args: Value) -> Value {
     json!({ "calls": [{ "name": name, "args": args }] })
@@ -204,7 +192,7 @@ fn files_in_fifteen_encodings_are_read_searched_and_edited_without_touching_anot
             call("read", json!({ "path": "a.txt", "line_numbers": false })),
             json!({ "text": "Done." }),
         ];
-        let read = outputs(&shell, &steps, &["--write"]);
+        let read = shell.outputs(&steps, &["--write"]);
         let (name, (word, _), (other, _)) = (kind.name, kind.words, kind.others);
         let shown = format!(
             "     1\t# {word}\r\n     2\tname = {word} 1\n     3\tport = 80\n     4\tend\n…[encoding: {name}]\n"
@@ -246,7 +234,7 @@ fn a_character_that_does_not_fit_is_refused_and_the_file_stays() {
             call("write", json!({ "path": "a.txt", "content": format!("only {lacks}\n") })),
             json!({ "text": "Done." }),
         ];
-        for output in outputs(&shell, &steps, &["--write"]) {
+        for output in shell.outputs(&steps, &["--write"]) {
             let why = format!("`a.txt` is {}, which does not have the character", kind.name);
             assert!(output.contains(&why) && output.contains("encoding=utf-8"), "{}: {output}", kind.name);
         }
@@ -254,7 +242,7 @@ fn a_character_that_does_not_fit_is_refused_and_the_file_stays() {
     }
 }
 
-/// Broken build: one that ignores `encoding`, or replaces a file by UTF-8 without a word.
+/// Broken build: one that ignores `encoding`, or replaces a file by UTF-8 and does not say so.
 #[test]
 fn files_are_created_in_the_encoding_that_is_asked_for_and_keep_their_own() {
     for kind in kinds() {
@@ -266,10 +254,10 @@ fn files_are_created_in_the_encoding_that_is_asked_for_and_keep_their_own() {
             call("write", json!({ "path": "new.txt", "content": lines(kind.others.0) })),
             json!({ "text": "Done." }),
         ];
-        let read = outputs(&shell, &steps[..1].iter().chain(&steps[2..]).cloned().collect::<Vec<_>>(), &["--write"]);
+        let read = shell.outputs(&steps[..1].iter().chain(&steps[2..]).cloned().collect::<Vec<_>>(), &["--write"]);
         assert!(read[0].starts_with("Created new.txt (") && read[0].contains(kind.name), "{}: {}", kind.name, read[0]);
         assert_eq!(on_disk(&shell, "new.txt"), kind.file(&[Err("name = "), words, Err("\nend\n")]), "{}", kind.name);
-        let read = outputs(&shell, &steps[1..], &["--write"]);
+        let read = shell.outputs(&steps[1..], &["--write"]);
         assert!(read[0].starts_with("Edited new.txt:1 (+1 −1)"), "{}: {}", kind.name, read[0]);
         assert_eq!(on_disk(&shell, "new.txt"), kind.file(&[Err("name = "), others, Err("\nend\n")]), "{}", kind.name);
         put(&shell, "new.txt", &kind.file(&[words, Err("\nend\n")]));
@@ -277,13 +265,13 @@ fn files_are_created_in_the_encoding_that_is_asked_for_and_keep_their_own() {
             call("write", json!({ "path": "new.txt", "content": lines(kind.words.0), "encoding": "utf-8" })),
             json!({ "text": "Done." }),
         ];
-        let read = outputs(&shell, &to_utf8, &["--write"]);
+        let read = shell.outputs(&to_utf8, &["--write"]);
         assert!(read[0].contains(&format!("its encoding changes from {} to UTF-8", kind.name)), "{}", read[0]);
         assert_eq!(on_disk(&shell, "new.txt"), lines(kind.words.0).as_bytes(), "{}", kind.name);
     }
     let shell = Shell::new(&[]);
     let unknown = call("write", json!({ "path": "new.txt", "content": "x", "encoding": "klingon" }));
-    let read = outputs(&shell, &[unknown, json!({ "text": "Done." })], &["--write"]);
+    let read = shell.outputs(&[unknown, json!({ "text": "Done." })], &["--write"]);
     assert!(read[0].contains("the encoding `klingon` is unknown"), "{}", read[0]);
 }
 
@@ -307,7 +295,7 @@ fn commands_of_the_run_language_work_on_lines_in_every_encoding() {
             run(&format!("write -e klingon c.txt '{other}'")),
             json!({ "text": "Done." }),
         ];
-        let read = outputs(&shell, &steps, &["--write", "--toolset", "run"]);
+        let read = shell.outputs(&steps, &["--write", "--toolset", "run"]);
         let (first, second) = (format!("b = {word}\n"), format!("a = {other}\n"));
         assert!(read[0].starts_with(&format!("{first}{second}…[decoded from {name}]\n")), "{name}: {}", read[0]);
         assert!(read[1].starts_with(&first) && !read[1].contains(&second), "{name}: {}", read[1]);
@@ -338,11 +326,8 @@ fn skills_are_decoded() {
         let folder = shell.home().parent().expect("a parent").join(".agents/skills/words");
         fs::create_dir_all(&folder).expect("a folder");
         fs::write(folder.join("SKILL.md"), &skill).expect("write");
-        let read = outputs(
-            &shell,
-            &[call("skill_view", json!({ "name": "words" })), json!({ "text": "Done." })],
-            &["--write"],
-        );
+        let read =
+            shell.outputs(&[call("skill_view", json!({ "name": "words" })), json!({ "text": "Done." })], &["--write"]);
         assert!(read[0].contains(&format!("Say {} and", kind.words.0)), "{}: {}", kind.name, read[0]);
         assert!(!read[0].contains(['\0', '\u{fffd}', '\u{feff}']), "{}: {}", kind.name, read[0]);
     }
@@ -366,7 +351,7 @@ fn what_is_binary_stays_binary() {
         put(&shell, name, bytes);
         let edit = json!({ "path": name, "old_text": "zz", "new_text": "b" });
         let steps = [call("read", json!({ "path": name })), call("edit", edit), json!({ "text": "Done." })];
-        let read = outputs(&shell, &steps, &["--write"]);
+        let read = shell.outputs(&steps, &["--write"]);
         assert!(read[0].contains("binary file ("), "{name}: {}", read[0]);
         assert!(!read[1].contains("Edited"), "{name}: {}", read[1]);
         assert_eq!(on_disk(&shell, name), bytes, "{name}");
@@ -380,11 +365,11 @@ fn outputs_of_commands_are_decoded_and_say_so() {
     for kind in kinds().into_iter().filter(|kind| kind.name != "UTF-8 with BOM") {
         put(&shell, "out", &kind.file(&[Err("done: "), Ok(kind.words), Err("\n")]));
         let steps = [call("bash", json!({ "command": "cat out" })), json!({ "text": "Done." })];
-        let read = outputs(&shell, &steps, &["--write"]);
+        let read = shell.outputs(&steps, &["--write"]);
         let expected = format!("done: {}\n…[decoded from {}]\n[exit:0", kind.words.0, kind.name);
         assert!(read[0].starts_with(&expected), "{}: {}", kind.name, read[0]);
         let steps = [call("run", json!({ "command": "cat out" })), json!({ "text": "Done." })];
-        let read = outputs(&shell, &steps, &["--write", "--toolset", "run"]);
+        let read = shell.outputs(&steps, &["--write", "--toolset", "run"]);
         assert!(read[0].starts_with(&expected), "{}: {}", kind.name, read[0]);
     }
 }

@@ -7,17 +7,6 @@ use serde_json::{Value, json};
 
 use crate::shell::{Shell, entries, run_to_its_end};
 
-/// Runs a script of one Session; returns what the model read of each call.
-fn outputs(shell: &Shell, steps: &Value, flags: &[&str]) -> Vec<String> {
-    let provider = format!("script:{}", shell.aside("results.json", &json!({ "steps": steps }).to_string()).display());
-    let before = shell.logs();
-    let ran = shell.run(["--provider", &provider, "--headless"].iter().chain(flags).chain(&["go"]));
-    let log = shell.logs().into_iter().find(|it| !before.contains(it)).unwrap_or_else(|| panic!("{}", ran.stderr));
-    let log = entries(&log);
-    let results = log.iter().filter(|it| it["type"] == "tool_result");
-    results.map(|it| it["data"]["output"].as_str().expect("text").to_owned()).collect()
-}
-
 fn bash(command: &str) -> Value {
     json!({ "name": "bash", "args": { "command": command } })
 }
@@ -57,7 +46,7 @@ fn a_saved_output_is_a_file_that_every_program_reads_in_every_mode_and_none_writ
             { "capture": capture, "calls": calls },
             { "text": "Done." },
         ]);
-        let read = outputs(&shell, &steps, &["--mode", mode, "--sandbox", tier]);
+        let read = shell.outputs(&steps, &["--mode", mode, "--sandbox", tier]);
         let path = read[0].split_once("Full output: ").and_then(|(_, rest)| rest.lines().next()).expect("a path");
         let name = path.rsplit('/').next().expect("a name");
         let found = format!("{path}:77:77\n");
@@ -91,7 +80,7 @@ fn a_saved_output_is_read_by_the_path_of_an_older_log_and_in_a_fork() {
                     { "name": "write", "args": { "path": ".pixir/out/{{name}}", "content": "x" } }] },
         { "text": "Done." },
     ]);
-    let read = outputs(&shell, &steps, &["--write"]);
+    let read = shell.outputs(&steps, &["--write"]);
     let path = read[0].split_once("Full output: ").and_then(|(_, rest)| rest.lines().next()).expect("a path");
     assert_eq!(body(&read[1]), "  9999\t9999\n");
     assert_eq!(body(&read[2]), format!("{path}:9998:9998\n"));
@@ -134,10 +123,10 @@ fn what_a_person_would_see_at_the_terminal_the_model_reads() {
         bash("./pytest -v | tee log"),
         bash("head -c 5000 /dev/urandom"),
     ];
-    let read = outputs(&shell, &json!([{ "calls": calls }, { "text": "Done." }]), &["--write"]);
+    let read = shell.outputs(&json!([{ "calls": calls }, { "text": "Done." }]), &["--write"]);
     let folder = shell.workspace().canonicalize().expect("there");
     let text = format!(
-        "{}\ncaf\u{fffd} red\na\u{fffd}b and more text\n…[bytes that are no text, shown as \u{fffd}: 2]\n",
+        "{}\ncaf\u{fffd} red\na\u{fffd}b and more text\n…[bytes that are not text, shown as \u{fffd}: 2]\n",
         folder.display()
     );
     assert_eq!(body(&read[0]), text);
@@ -159,7 +148,7 @@ fn a_long_line_is_read_to_its_end_in_pieces() {
         { "capture": { "on": { "after": "Line 2 goes on: ", "until": "\n" } }, "calls": [bash("{{on}}")] },
         { "text": "Done." },
     ]);
-    let read = outputs(&shell, &steps, &["--mode", "read-only"]);
+    let read = shell.outputs(&steps, &["--mode", "read-only"]);
     let start = format!(
         "first\n{}…[398000 more characters]\nlast\nLong lines are cut. Line 2 goes on: sed -n 2p /",
         &line[..2000]
@@ -220,7 +209,7 @@ fn the_user_sets_how_much_of_a_result_the_model_reads() {
     ] }, { "text": "Done." }]);
     let flags = ["limits.output_bytes=3000", "limits.page_bytes=2000", "limits.run_lines=10"];
     let flags: Vec<&str> = flags.into_iter().flat_map(|it| ["--config", it]).collect();
-    let told = outputs(&shell, &calls, &[flags.as_slice(), &["--write", "--toolset", "both"]].concat());
+    let told = shell.outputs(&calls, &[flags.as_slice(), &["--write", "--toolset", "both"]].concat());
     let lines: Vec<usize> = told.iter().map(|it| it.lines().count()).collect();
     assert!((2_500..3_600).contains(&told[0].len()) && told[0].contains("\n30000\n"), "{}", told[0]);
     assert!((1_200..2_100).contains(&told[1].len()) && told[1].contains("next_offset="), "{}", told[1]);

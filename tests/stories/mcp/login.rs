@@ -14,7 +14,7 @@ use crate::hosted::Hosted;
 use crate::issuer::{Asked, Issuer, value};
 use crate::pty::Terminal;
 use crate::server::{Server, call, text};
-use crate::shell::{Ran, Shell, ran};
+use crate::shell::{Ran, Shell, ran, rest_of};
 use crate::wait;
 
 /// Every token begins so.
@@ -144,12 +144,8 @@ struct SigningIn {
 }
 
 impl SigningIn {
-    fn end(mut self) -> Ran {
-        let (mut stdout, mut stderr) = (String::new(), String::new());
-        self.child.stdout.take().expect("piped").read_to_string(&mut stdout).expect("text");
-        self.stderr.read_to_string(&mut stderr).expect("text");
-        let status = self.child.wait().expect("it ends");
-        Ran { code: status.code().unwrap_or(-1), stdout, stderr }
+    fn end(self) -> Ran {
+        rest_of(self.child, self.stderr)
     }
 }
 
