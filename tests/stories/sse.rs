@@ -140,7 +140,7 @@ fn endless_lines_and_events_are_refused_in_bounded_memory() {
         ("a line without end", [vec![Bytes::from_static(b"data: ")], vec![piece; 300]].concat(), "larger than 16 MB"),
         ("an event without end", vec![line; MAX_EVENT / 1_000 + 10], "larger than 16 MB"),
         (
-            "bytes that are no text",
+            "bytes that are not text",
             vec![Bytes::from_static(b"data: \"\xff\xfe\"\n\n")],
             "event 1 of the answer is not UTF-8",
         ),

@@ -107,7 +107,7 @@ fn file(
     bytes: std::result::Result<Vec<u8>, String>,
 ) -> WorkflowFile {
     let decoded =
-        |bytes: Vec<u8>| encoding::decoded(&bytes).map(Cow::into_owned).ok_or_else(|| "it is no text".to_owned());
+        |bytes: Vec<u8>| encoding::decoded(&bytes).map(Cow::into_owned).ok_or_else(|| "it is not text".to_owned());
     let read = bytes.and_then(decoded);
     match read {
         Ok(text) => WorkflowFile {

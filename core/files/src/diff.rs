@@ -315,7 +315,7 @@ pub fn of_entries<'a>(entries: impl Iterator<Item = &'a Arc<Entry>>, versions: &
     let mut files: Vec<ChangedFile> =
         files.into_iter().filter_map(|(path, (first, last, once))| of_changes(path, first, last, once)).collect();
     rename::join(&mut files, versions);
-    // A change without a line is one of the mode, of bytes that are no text, or of a file that was too long to be counted.
+    // A change without a line is one of the mode, of bytes that are not text, or of a file that was too long to be counted.
     for file in files.iter_mut().filter(|file| file.counts == Some((0, 0)) && file.old != file.new) {
         file.counts = None;
     }

@@ -7,11 +7,11 @@ use crate::encoding::{Encoding, Source, Transcoder};
 /// How many first bytes are held to recognise the file type.
 const START: usize = 16;
 
-/// What stands for bytes that are no text.
+/// The character that is shown in place of bytes that are not text.
 pub const REPLACEMENT: &str = "\u{fffd}";
 
 /// Checks a stream for binary data as it arrives, decodes it where it has another encoding than UTF-8, and replaces single bytes
-/// that are no text.
+/// that are not text.
 #[derive(Debug)]
 pub struct Guard {
     transcoder: Transcoder,
@@ -100,7 +100,7 @@ impl Guard {
         Cow::Owned(text)
     }
 
-    /// The end of the text: what was held, and what stands for a last character that is not whole, because the stream was cut.
+    /// The end of the text: what was held, and a replacement character for a last one that a cut of the stream left incomplete.
     pub fn end(&mut self) -> String {
         let held = self.transcoder.end();
         let mut last = self.see_transcoded(&held);
@@ -115,7 +115,7 @@ impl Guard {
         self.nul + self.invalid
     }
 
-    /// Whether the stream, of this length, is binary as a whole: single bytes that are no text do not make it so.
+    /// Whether the stream, of this length, is binary as a whole: single bytes that are not text do not make it so.
     pub fn is_binary(&self, bytes: u64) -> bool {
         self.control * 10 > bytes || (self.control + self.invalid) * 10 > 3 * bytes
     }

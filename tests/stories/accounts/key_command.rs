@@ -152,7 +152,7 @@ fn a_repository_cannot_name_a_command() {
     }
 }
 
-/// Broken builds: the status says that there is no key, or runs the command; a stored key that is not used says nothing.
+/// Broken builds: the status says that a key is missing, or runs the command; a stored key that is not used says nothing.
 #[test]
 fn the_status_and_the_doctor_name_the_command_as_the_source() {
     let shell = Shell::new(&[]);

@@ -247,7 +247,7 @@ impl Page {
             notes.push(format!("…[encoding: {encoding}]"));
         }
         if self.replaced > 0 && self.text.contains(REPLACEMENT) {
-            notes.push(format!("…[bytes of the file that are no text, shown as {REPLACEMENT}: {}]", self.replaced));
+            notes.push(format!("…[bytes of the file that are not text, shown as {REPLACEMENT}: {}]", self.replaced));
         }
         if let Some((line, left_out)) = self.cut {
             notes.push(format!("…[line {line} goes on: offset={line} column={}]", left_out.after + 1));
@@ -338,7 +338,7 @@ mod tests {
         let page = turn_to(BufReader::new(bytes), bytes.len() as u64, plain(1, PAGE)).expect("memory");
         assert!(!page.is_binary);
         let told = page.told(plain(1, PAGE), bytes.len() as u64).expect("a page");
-        let note = "…[bytes of the file that are no text, shown as \u{fffd}: 1]";
+        let note = "…[bytes of the file that are not text, shown as \u{fffd}: 1]";
         assert_eq!(told, format!("größer: the caf\u{fffd} is open\n{note}"));
     }
 }
