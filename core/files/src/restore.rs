@@ -1,7 +1,6 @@
 //! Restores files to earlier versions: previewed and shown first, and later edits by others are never overwritten
 //! unasked.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::changes;
@@ -15,7 +14,7 @@ use protocol::event::{
 use protocol::input::{OnConflict, RestoreOptions};
 use protocol::remedy::Remedy;
 use storage::blobs::{self, Blobs};
-use text::encoding::{self, Decoded};
+use text::encoding::Decoded;
 
 /// Why an interrupted restore left a file as it was.
 pub const INTERRUPTED: &str = "the restore was interrupted before it";
@@ -356,26 +355,25 @@ fn look(path: &str, file: &AimedFile, workspace: &Workspace, blobs: &Blobs) -> F
     it
 }
 
-/// A stored version as text, if it is that.
-fn text_of(version: &Version, blobs: &Blobs) -> Option<String> {
+/// A stored version, if it is text in the encoding of the file as it is now.
+fn version_of(now: &Decoded, version: &Version, blobs: &Blobs) -> Option<Decoded> {
     match version {
-        Version::Known { blob, .. } => {
-            let bytes = blobs.get(blob).ok()?;
-            encoding::decoded(&bytes).map(Cow::into_owned).or_else(|| String::from_utf8(bytes.clone()).ok())
-        }
+        Version::Known { blob, .. } => now.version(blobs.get(blob).ok()?),
         Version::Absent | Version::Unknown => None,
     }
 }
 
-/// Undoes pixir's changes one by one around edits by others. Works only on text whose edits do not overlap.
+/// Undoes pixir's changes one by one around edits by others. Works only on text whose edits do not overlap, and where no change
+/// was one of the encoding.
 fn merge(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<Vec<u8>> {
-    let file_now = Decoded::of(current?.bytes.clone())?;
-    let mut ours = file_now.text().to_owned();
+    let now = Decoded::of(current?.bytes.clone())?;
+    let mut ours = now.text().to_owned();
     for step in file.steps.iter().rev() {
-        let (base, theirs) = (text_of(&Version::after(step), blobs)?, text_of(&Version::before(step), blobs)?);
-        ours = diffy::merge(&base, &ours, &theirs).ok()?;
+        let base = version_of(&now, &Version::after(step), blobs)?;
+        let theirs = version_of(&now, &Version::before(step), blobs)?;
+        ours = diffy::merge(base.text(), &ours, theirs.text()).ok()?;
     }
-    Some(file_now.rewritten(&ours).ok()?.into_bytes())
+    Some(now.rewritten(&ours).ok()?.into_bytes())
 }
 
 impl FileToRestore {

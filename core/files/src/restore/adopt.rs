@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    AimedFile, Bytes, Contents, FileToRestore, RestoreTarget, Version, restore_one, spares_protected, text_of,
+    AimedFile, Bytes, Contents, FileToRestore, RestoreTarget, Version, restore_one, spares_protected, version_of,
 };
 use crate::changes;
 use crate::snapshot::SessionSnapshot;
@@ -14,7 +14,7 @@ use protocol::event::{ChangeKind, Entry, FileChange, LeftFile, RestoreReason, St
 use protocol::input::{OnConflict, RestoreOptions};
 use protocol::remedy::Remedy;
 use storage::blobs::Blobs;
-use text::encoding::Encoding;
+use text::encoding::Decoded;
 
 /// What is to be written, before anything is.
 #[derive(Debug, Default)]
@@ -127,11 +127,11 @@ impl RestoreTarget {
 /// of them is not there, or is no text.
 pub(super) fn with_marks(file: &AimedFile, current: Option<&Contents>, blobs: &Blobs) -> Option<String> {
     let [step] = file.steps.as_slice() else { return None };
-    let (base, theirs) = (text_of(&Version::after(step), blobs)?, text_of(&Version::before(step), blobs)?);
     // What the user makes of the text is written as UTF-8.
-    let ours = current.map(|it| it.bytes.as_slice()).filter(|bytes| Encoding::of(bytes).is_utf8())?;
-    let ours = String::from_utf8(ours.to_vec()).ok()?;
-    diffy::merge(&base, &ours, &theirs).err()
+    let ours = Decoded::of(current?.bytes.clone()).filter(Decoded::is_plain)?;
+    let base = version_of(&ours, &Version::after(step), blobs)?;
+    let theirs = version_of(&ours, &Version::before(step), blobs)?;
+    diffy::merge(base.text(), ours.text(), theirs.text()).err()
 }
 
 /// What is written of a file, or why it waits.

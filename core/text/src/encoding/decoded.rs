@@ -61,7 +61,7 @@ impl Unfit {
                 "an edit that leaves those bytes out of old_text and new_text",
             ),
             Unfit::Torn => (
-                format!("the change of `{shown}` would tear bytes that stand for one character; nothing was changed"),
+                format!("the change of `{shown}` would split the bytes of one character; nothing was changed"),
                 "an edit that includes the characters before and after it",
             ),
         };
@@ -74,6 +74,14 @@ impl Decoded {
     pub fn of(bytes: Vec<u8>) -> Option<Decoded> {
         let encoding = Encoding::of(&bytes);
         Decoded::with(encoding, bytes)
+    }
+
+    /// Another version of this file; `None` if it is binary or in another encoding.
+    pub fn version(&self, bytes: Vec<u8>) -> Option<Decoded> {
+        let own = self.encoding;
+        let of = super::encodings(&self.bytes, &bytes).1;
+        let is_same = of == own || (of.is_utf8() && own.is_utf8()) || (bytes.is_ascii() && own.has_ascii());
+        if is_same { Decoded::with(own, bytes) } else { None }
     }
 
     /// The text in this encoding. In UTF-8, a byte order mark is a part of the text.
@@ -104,6 +112,11 @@ impl Decoded {
         &self.text
     }
 
+    /// Whether its bytes are its text: UTF-8 without a fault.
+    pub fn is_plain(&self) -> bool {
+        self.encoding.is_utf8() && self.is_whole
+    }
+
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
@@ -117,7 +130,7 @@ impl Decoded {
     /// # Errors
     /// As [`Decoded::changed`].
     pub fn rewritten(&self, new: &str) -> Result<Decoded, Unfit> {
-        if self.encoding.is_utf8() && self.is_whole {
+        if self.is_plain() {
             return Ok(Decoded { text: new.to_owned(), bytes: new.as_bytes().to_vec(), ..*self });
         }
         let old: Vec<&str> = self.text.split_inclusive('\n').collect();
@@ -245,6 +258,10 @@ impl Walk<'_> {
         let Decoded { encoding, bytes, text, is_whole } = self.of;
         if encoding.is_utf8() && *is_whole {
             return at;
+        }
+        // One byte can end two characters. The second of them begins where it does.
+        if at <= self.text {
+            return self.byte;
         }
         // No sequence of these encodings has a newline in it, so whole lines are passed over.
         while let Some(end) = memchr::memchr(b'\n', &text.as_bytes()[self.text..at]) {

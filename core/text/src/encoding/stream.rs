@@ -43,6 +43,8 @@ enum State {
     /// UTF-8 or binary, whatever comes.
     Passing,
     Known(Encoding, Decoder),
+    /// The same for an output, which several programs may write: a line that is UTF-8 stays as it is.
+    Mixed(Encoding, Lines),
 }
 
 impl Transcoder {
@@ -59,7 +61,7 @@ impl Transcoder {
     /// The encoding that the stream is decoded from, where that is not plain UTF-8.
     pub fn encoding(&self) -> Option<Encoding> {
         match &self.state {
-            State::Known(encoding, _) => Some(*encoding),
+            State::Known(encoding, _) | State::Mixed(encoding, _) => Some(*encoding),
             State::Ascii { .. } | State::Held { .. } | State::Passing => None,
         }
     }
@@ -71,6 +73,7 @@ impl Transcoder {
         match &mut self.state {
             State::Passing => Cow::Borrowed(bytes),
             State::Known(_, decoder) => Cow::Owned(decoder.text_of(bytes, false).into_bytes()),
+            State::Mixed(_, lines) => Cow::Owned(lines.text_of(bytes, false)),
             State::Held { bytes: held, .. } => {
                 held.extend_from_slice(bytes);
                 Cow::Owned(self.settled_if_full())
@@ -126,7 +129,7 @@ impl Transcoder {
                 let before = if *is_start { first_odd(bytes).unwrap_or(0) } else { 0 };
                 if bytes.len() < before + most { Vec::new() } else { self.settled(false) }
             }
-            State::Ascii { .. } | State::Passing | State::Known(..) => Vec::new(),
+            State::Ascii { .. } | State::Passing | State::Known(..) | State::Mixed(..) => Vec::new(),
         }
     }
 
@@ -141,6 +144,12 @@ impl Transcoder {
         if encoding == Encoding::UTF_8 {
             return bytes;
         }
+        if self.source == Source::Output && encoding.has_ascii() {
+            let mut lines = Lines { decoder: Decoder::new(encoding), held: Vec::new(), is_torn: false };
+            let text = lines.text_of(&bytes, false);
+            self.state = State::Mixed(encoding, lines);
+            return text;
+        }
         let mut decoder = Decoder::new(encoding);
         let text = decoder.text_of(&bytes, false);
         self.state = State::Known(encoding, decoder);
@@ -153,6 +162,7 @@ impl Transcoder {
         match &mut self.state {
             State::Ascii { torn, .. } => last.append(torn),
             State::Known(_, decoder) => last.extend(decoder.text_of(&[], true).into_bytes()),
+            State::Mixed(_, lines) => last.extend(lines.text_of(&[], true)),
             State::Held { .. } | State::Passing => {}
         }
         last
@@ -231,6 +241,50 @@ impl<R: Read> Read for Utf8Reader<R> {
         out[..copied].copy_from_slice(&self.ready[self.at..self.at + copied]);
         self.at += copied;
         Ok(copied)
+    }
+}
+
+/// Decodes the lines of an output that are not UTF-8.
+#[derive(Debug)]
+struct Lines {
+    decoder: Decoder,
+    /// The last line from its first byte on that is not ASCII, until it is whole.
+    held: Vec<u8>,
+    /// The start of the last line was too long to wait for its end, and is decoded already.
+    is_torn: bool,
+}
+
+impl Lines {
+    fn text_of(&mut self, bytes: &[u8], is_end: bool) -> Vec<u8> {
+        let all = [std::mem::take(&mut self.held).as_slice(), bytes].concat();
+        let whole = memchr::memrchr(b'\n', &all).map_or(0, |at| at + 1);
+        let (lines, rest) = all.split_at(whole);
+        let mut text = Vec::with_capacity(all.len());
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            self.put(line, &mut text);
+            self.is_torn = false;
+        }
+        let odd = if self.is_torn { 0 } else { first_odd(rest).unwrap_or(rest.len()) };
+        text.extend_from_slice(&rest[..odd]);
+        let rest = &rest[odd..];
+        if is_end {
+            self.put(rest, &mut text);
+            text.extend(self.decoder.text_of(&[], true).into_bytes());
+        } else if self.is_torn || rest.len() >= HELD {
+            self.put(rest, &mut text);
+            self.is_torn = true;
+        } else {
+            self.held = rest.to_vec();
+        }
+        text
+    }
+
+    /// A line, or a part of one.
+    fn put(&mut self, line: &[u8], text: &mut Vec<u8>) {
+        match std::str::from_utf8(line) {
+            Ok(_) if !self.is_torn => text.extend_from_slice(line),
+            _ => text.extend(self.decoder.text_of(line, false).into_bytes()),
+        }
     }
 }
 

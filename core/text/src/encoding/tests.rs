@@ -56,6 +56,56 @@ fn each_encoding_is_recognised_decoded_and_written_back() {
     }
 }
 
+/// Broken build: the first lines of an output decide about all that other programs write behind them.
+#[test]
+fn lines_of_an_output_that_are_utf8_stay_beside_others() {
+    let old = b"Andr\xe9 a modifi\xe9 le fichier d\xe9j\xe0 cr\xe9\xe9\n".repeat(200);
+    let bytes = [old.as_slice(), "größe ✓ 日本\n".as_bytes(), b"caf\xe9", "\n✓ ".as_bytes(), "ü".as_bytes()].concat();
+    let text = "André a modifié le fichier déjà créé\n".repeat(200) + "größe ✓ 日本\ncafé\n✓ ü";
+    for step in [1, 7, 4_000, bytes.len()] {
+        let (read, encoding) = piecewise(Source::Output, &bytes, step);
+        assert!(read == text && encoding.is_some(), "in pieces of {step}: {}", &read[read.len() - 40..]);
+    }
+    // A line without an end is not waited for for ever.
+    let words = "中文的一行没有结尾".repeat(2_000);
+    let (bytes, _, _) = encoding_rs::GBK.encode(&words);
+    assert!(piecewise(Source::Output, &bytes, 1_000).0 == words, "it is read to its end");
+}
+
+/// Another version of a file is read as this one is, or not at all.
+///
+/// Broken build: an undo takes a change of the encoding, or a guess about a short version, for a change of the words.
+#[test]
+fn a_version_in_another_encoding_is_not_compared() {
+    let now = |bytes: &[u8]| Decoded::of(bytes.to_vec()).expect("text");
+    let words = |now: &Decoded, bytes: &[u8]| now.version(bytes.to_vec()).map(|it| it.text().to_owned());
+    let utf8 = now("déjà vu\n".as_bytes());
+    assert_eq!(words(&utf8, b"d\xe9j\xe0 vu\n"), None);
+    assert_eq!(words(&utf8, b"plain\n").as_deref(), Some("plain\n"));
+    let latin = now(b"d\xe9j\xe0 vu, cr\xe9\xe9, modifi\xe9\n");
+    assert_eq!(words(&latin, "déjà vu\n".as_bytes()), None);
+    assert_eq!(words(&latin, b"plain\n").as_deref(), Some("plain\n"));
+    assert_eq!(words(&latin, b"caf\xe9\n").as_deref(), Some("café\n"));
+}
+
+/// Broken build: a byte that ends two characters is gone over twice, and the second time backwards.
+#[test]
+fn an_edit_behind_a_torn_character_is_made_or_refused() {
+    let start = "这是一个很长的文件\n".repeat(8_000);
+    let (start, _, _) = encoding_rs::GBK.encode(&start);
+    for lead in [0x81_u8, 0xb0, 0xfe] {
+        let bytes = [&start[..], b"abc", &[lead], b"\n", b"end\n"].concat();
+        let file = Decoded::of(bytes).expect("text");
+        for new in ["abc\u{fffd} x\nend\n", "abd\u{fffd}\nend\n", "abc x\nend\n", "\nend\n"] {
+            let at = file.text().rfind("abc").expect("the line");
+            let parts = [Part::Kept(0..at), Part::New(new.to_owned())];
+            if let Ok(changed) = file.changed(&parts) {
+                assert!(changed.text().ends_with(new), "{lead:#x} {new:?}");
+            }
+        }
+    }
+}
+
 /// Broken build: one that decides from the first bytes, or from other bytes of a file than of a slice.
 #[test]
 fn an_encoding_is_recognised_far_into_a_file() {
