@@ -537,7 +537,10 @@ Explore: cat {path} | grep <pattern>
     #[test]
     fn single_bytes_that_are_no_text_are_replaced_and_counted() {
         let (it, _) = captured(b"/home/me\n\x1b[31mcaf\xe9\x1b[0m red\nx\0y\n", Budget::TYPED);
-        assert_eq!(it.text, "/home/me\ncaf\u{fffd} red\nx\u{fffd}y\n…[bytes that are not text, shown as \u{fffd}: 2]\n");
+        assert_eq!(
+            it.text,
+            "/home/me\ncaf\u{fffd} red\nx\u{fffd}y\n…[bytes that are not text, shown as \u{fffd}: 2]\n"
+        );
         let noise: Vec<u8> = (0..4096_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         assert!(shown(&noise).text.starts_with("[error] binary output (4KB)"), "{}", shown(&noise).text);
     }

@@ -229,7 +229,18 @@ fn error_in(body: &str) -> Value {
 
 /// Returns the server's message for classification. Other fields are ignored: some servers repeat the request in them.
 fn whole_message(error: &Value, body: &str) -> String {
-    words(error).or_else(|| error.as_str()).unwrap_or(body).chars().take(2_000).collect()
+    let faults = faults(&error["detail"]);
+    let told = words(error).or_else(|| error.as_str()).or(faults.as_deref());
+    told.unwrap_or(body).chars().take(2_000).collect()
+}
+
+/// The words of FastAPI's list of faults: where each is, and what it is. The field `input` repeats the request.
+fn faults(detail: &Value) -> Option<String> {
+    let told = detail.as_array()?.iter().map(|it| {
+        let place = it["loc"].as_array().into_iter().flatten().map(|part| part.as_str().unwrap_or_default());
+        format!("{}: {}", place.collect::<Vec<_>>().join("."), it["msg"].as_str().unwrap_or_default())
+    });
+    Some(told.collect::<Vec<_>>().join("; "))
 }
 
 fn message_in(error: &Value, body: &str) -> String {

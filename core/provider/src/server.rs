@@ -1,7 +1,7 @@
 //! A Provider that speaks a dialect to an endpoint; most Providers are one.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -46,6 +46,8 @@ pub(super) struct Server {
     asked: Mutex<HashSet<String>>,
     /// The server rejects requests for reasoning summaries, often only for this account.
     without_summaries: AtomicBool,
+    /// How many features requests have gone without since, because the server rejected them.
+    rejections: AtomicU64,
     /// The server rejects reasoning from earlier answers.
     takes_no_reasoning: AtomicBool,
     /// Models that rejected images.
@@ -67,6 +69,7 @@ impl Server {
             has_learnt: AtomicBool::new(false),
             asked: Mutex::default(),
             without_summaries: AtomicBool::new(!quirks.reasoning_summaries),
+            rejections: AtomicU64::new(0),
             takes_no_reasoning: AtomicBool::new(!quirks.gives_reasoning_back),
             blind: Mutex::default(),
             without_tools: Mutex::default(),
@@ -123,25 +126,32 @@ impl Server {
 
     /// Remembers a rejected feature, if requests can do without it. Returns whether the request can be sent again
     /// without it.
-    fn leave_out(&self, request: &Request, failure: &Failure) -> bool {
+    /// `known` is the value of `rejections` when the request was written.
+    fn leave_out(&self, request: &Request, failure: &Failure, known: u64) -> bool {
         let (model, configured) = (&request.model, &failure.error.message);
         if failure.after_content {
             return false;
         }
         // Servers have no code for a rejected field, but their messages name it.
-        match failure.error.code {
+        let is_new = match failure.error.code {
             Code::VisionUnsupported => self.blind.lock().insert(model.to_owned()),
             Code::ReasoningRejected if configured.contains("reasoning_") => {
                 !self.takes_no_reasoning.swap(true, Ordering::Relaxed)
             }
-            _ if configured.contains("reasoning.summary") && !self.without_summaries.swap(true, Ordering::Relaxed) => {
-                true
-            }
-            _ => Parameter::of(&failure.error).is_some_and(|it| self.leave_out_parameter(request, it, configured)),
+            _ if configured.contains("reasoning.summary") => !self.without_summaries.swap(true, Ordering::Relaxed),
+            _ => match Parameter::of(&failure.error) {
+                Some(it) => self.leave_out_parameter(request, it, configured),
+                None => return false,
+            },
+        };
+        if is_new {
+            self.rejections.fetch_add(1, Ordering::Relaxed);
         }
+        // The request of another agent may have been rejected for the same, while this one was on its way.
+        is_new || self.rejections.load(Ordering::Relaxed) != known
     }
 
-    /// Sends a parameter that the server has refused no more to this model. Returns whether the request has had it.
+    /// Stops sending a refused parameter to this model. Returns whether the request had it.
     fn leave_out_parameter(&self, request: &Request, parameter: Parameter, said: &str) -> bool {
         let before = self.written(request);
         let model = request.model.clone();
@@ -278,12 +288,13 @@ impl Provider for Server {
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         Box::pin(async move {
             let answer = loop {
+                let known = self.rejections.load(Ordering::Relaxed);
                 let asked = self.ask(request, on_chunk).await;
                 if let Err(failure) = &asked {
                     self.learn_from(&request.model, failure);
                 }
                 match asked {
-                    Err(failure) if self.leave_out(request, &failure) => {}
+                    Err(failure) if self.leave_out(request, &failure, known) => {}
                     answer => break answer,
                 }
             };

@@ -62,33 +62,34 @@ pub(super) fn lines(state: &mut State, columns: usize, most: usize) -> Option<(V
     let it = &pending.approval;
     // Lines around a change give way before changed lines do.
     let mut shown: Option<Vec<Line<'static>>> = None;
-    let mut all = 0;
+    let mut hidden = 0;
     for (unchanged, cache) in [Unchanged::All, Unchanged::Some, Unchanged::None].into_iter().zip(&mut pending.preview) {
         let key = LayoutKey { columns: inside, generation: state.look.generation };
         let (lines, more) = cache.out(key, |columns| {
             let context = RenderContext::new(theme, highlighter, columns);
             preview::card(&it.preview, &context, unchanged, title.is_whole, TALLEST)
         });
-        all = lines.len() + more;
-        if all <= room {
+        let all = lines.len() + more;
+        if *more == 0 && all <= room {
             shown = Some(lines.to_vec());
             break;
         }
         shown = None;
         if unchanged == Unchanged::None {
-            body.extend(lines[..room - 1].iter().cloned());
+            let shown = lines.iter().take(room - 1);
+            hidden = all - shown.len();
+            body.extend(shown.cloned());
         }
     }
     let is_whole = shown.is_some();
     body.extend(shown.into_iter().flatten());
     if !is_whole {
-        let more = all + 1 - room;
         let hint = if pending.is_read {
             "read to the end".to_owned()
         } else {
             format!("{} reads all of it", state.keys.map.keys_to_expand_approval())
         };
-        let text = fit(&format!("… {more} more lines · {hint}"), inside);
+        let text = fit(&format!("… {hidden} more lines · {hint}"), inside);
         body.push(Line::styled(text, theme.fg(theme.warning)));
     }
     let count = match place {

@@ -103,6 +103,7 @@ const ROWS: &[Row] = &[
             "bound to a different conversation",
             "function call is missing a thought_signature",
             "thought signature is not valid",
+            "thinking&blocks&cannot be modified",
         ],
     ),
     Row(

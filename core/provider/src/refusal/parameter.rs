@@ -54,7 +54,7 @@ impl Parameter {
 }
 
 /// How servers say that they do not take a parameter, or its value.
-const REFUSING: [&str; 24] = [
+const REFUSING: [&str; 22] = [
     "unsupported",
     "not supported",
     "not support",
@@ -71,14 +71,12 @@ const REFUSING: [&str; 24] = [
     "not enabled",
     "invalid",
     "not valid",
-    "must be",
     "only the default",
     "deprecated",
     "no longer",
     "out of range",
     "less than or equal",
     "greater than or equal",
-    "cannot",
 ];
 
 /// What refusals of the definition of a tool contain.
@@ -151,6 +149,9 @@ mod tests {
             "model `m` does not exist",
             "Invalid schema for function 'oven': temperature must be a number",
             "tools.3.custom.input_schema.properties.effort: invalid",
+            "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified",
+            "`max_tokens` must be greater than `thinking.budget_tokens`",
+            "messages.3: expected `thinking`, but found `text`. When `thinking` is enabled, a message must start with it",
         ] {
             assert_eq!(of(400, "", text), None, "{text}");
         }
