@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use pixir_core::credentials::Vault;
 use pixir_core::event::SessionId;
 use pixir_core::store::{Place, Summary};
 use pixir_core::{Code, Error, Handle, Harness};
@@ -176,6 +177,7 @@ impl Workspaces {
     pub(super) async fn logout(&self) -> Result<Value, Failure> {
         let providers = self.cli.providers().await?;
         let cli = self.cli.clone();
+        let _alone = Vault::new(&cli.environment).lock_renewal().await?;
         blocking(move || auth::forget(&cli, &providers.provider)).await??;
         // Sessions that start now look for a key again.
         self.harnesses.lock().clear();

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use pixir_core::credentials::{Credential, Secret, Source, Vault};
 use pixir_core::error::nearest;
-use pixir_core::provider::{Connector, MAX_KEY, key};
+use pixir_core::provider::{Connector, MAX_KEY, is_refused, key};
 use pixir_core::{Code, Error, Remedy, Result};
 use serde_json::json;
 
@@ -69,7 +69,7 @@ pub(super) fn run(cli: &Cli, command: AuthCommand) -> Result<u8> {
     match command {
         AuthCommand::Login(args) => block_on(login(cli, &connector, args)),
         AuthCommand::Status { provider, options } => status(cli, &connector, provider, &options),
-        AuthCommand::Logout { provider } => logout(cli, &connector, provider),
+        AuthCommand::Logout { provider } => block_on(logout(cli, &connector, provider)),
     }
 }
 
@@ -88,17 +88,17 @@ pub(super) fn ask_and_login(cli: &Cli) -> Result<u8> {
     block_on(login(cli, &connector, args))
 }
 
-/// Removes the stored key of a Provider.
+/// Removes the stored key of a Provider. The caller holds the lock of renewals.
 ///
 /// # Errors
-/// Those of the store of keys; `INVALID_ARGS` where a key of the environment is still used.
+/// Those of the store of keys; `INVALID_ARGS` where a key of the environment or of a command is still used.
 pub(crate) fn forget(cli: &Cli, provider: &str) -> Result<()> {
     let connector = Connector::new(cli.own_config()?, cli.environment.clone());
     Vault::new(&cli.environment).remove(provider)?;
-    match connector.set_variable(provider) {
-        Some(variable) => {
-            let message = format!("the key of {provider} is in the environment variable {variable}");
-            Err(Error::new(Code::InvalidArgs, message, "unset it where the editor is started"))
+    match connector.before_stored(provider) {
+        Some(stronger) => {
+            let message = format!("{stronger} is set, and pixir still uses its key for {provider}");
+            Err(Error::new(Code::InvalidArgs, message, "unset it where the editor is started, or in config.toml"))
         }
         None => Ok(()),
     }
@@ -134,18 +134,22 @@ async fn login(cli: &Cli, connector: &Connector, args: LoginArgs) -> Result<u8> 
     let dry_run = cli.options.dry_run;
     let provider = check_name(args.provider.clone(), connector, "login")?;
     let signs_in = args.device || args.browser || connector.only_signs_in(&provider);
+    if dry_run && signs_in {
+        // A sign-in leaves something at its issuer, if only a key that nothing uses.
+        let document = json!({ "ok": true, "dry_run": true, "provider": provider, "kept_in": null, "tested": false });
+        cli.output.either(document, &format!("would sign in to {provider}, and store what it gets"));
+        return Ok(0);
+    }
     let secret = if signs_in { sign_in(&provider, &args, connector, cli).await? } else { read_key(&provider)? };
     let vault = Vault::new(&cli.environment);
     let credential = vault.hold(&provider, secret);
     let (models, untested) = match count_models(connector, &provider, &credential, args.offline).await {
         Ok(models) => (models, "it was not tested".to_owned()),
         // The user has just signed in, and need not do so again because a list of models cannot be had.
-        Err(e) if signs_in && !matches!(e.code, Code::AuthRequired | Code::AccessDenied) => {
-            (None, format!("it was not tested: {}", e.message))
-        }
+        Err(e) if signs_in && !is_refused(&e) => (None, format!("it was not tested: {}", e.message)),
         Err(e) => return Err(not_stored(e)),
     };
-    let _alone = vault.lock_for(&credential).await?;
+    let _alone = vault.lock_renewal().await?;
     // The test may have renewed a token, so the credential is stored, not the secret from above.
     let source = if dry_run { None } else { Some(vault.save(&provider, &credential.secret())?) };
     let place =
@@ -315,7 +319,7 @@ fn status(cli: &Cli, connector: &Connector, provider: Option<String>, options: &
     Ok(code)
 }
 
-fn logout(cli: &Cli, connector: &Connector, provider: Option<String>) -> Result<u8> {
+async fn logout(cli: &Cli, connector: &Connector, provider: Option<String>) -> Result<u8> {
     let dry_run = cli.options.dry_run;
     let vault = Vault::new(&cli.environment);
     // A stored key can be removed after its provider left the configuration.
@@ -323,7 +327,12 @@ fn logout(cli: &Cli, connector: &Connector, provider: Option<String>) -> Result<
         Some(name) if vault.names()?.contains(&name) => name,
         other => check_name(other, connector, "logout")?,
     };
-    let removed = if dry_run { vault.holds(&provider)? } else { vault.remove(&provider)? };
+    let removed = if dry_run {
+        vault.holds(&provider)?
+    } else {
+        let _alone = vault.lock_renewal().await?;
+        vault.remove(&provider)?
+    };
     let text = match (removed, dry_run) {
         (true, false) => format!("removed the key for {provider}"),
         (true, true) => format!("would remove the key for {provider}"),

@@ -1,5 +1,6 @@
 //! Finds, stores and renews keys and tokens. They cannot be printed.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,9 @@ use storage::regular;
 
 #[cfg(feature = "keyring")]
 mod keyring; // the system's own store
+mod secret; // keys, tokens and what a command prints
+
+pub use secret::{ClientProof, Grant, PrintedKey, Renewal, Secret, Token};
 
 /// A token that expires within this time is renewed before use, seconds.
 const SKEW: i64 = 60;
@@ -46,183 +50,14 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// A secret of a Provider.
-#[derive(Debug, Clone)]
-pub enum Secret {
-    /// A key that does not expire.
-    Key(SecretString),
-    /// A token that expires, and the data to renew it.
-    Token(Token),
-    /// A key that a command prints. It is never stored.
-    Printed(PrintedKey),
-}
-
-/// A key that a command of the user prints.
-#[derive(Debug, Clone)]
-pub struct PrintedKey {
-    /// What the shell runs. It may hold a secret itself.
-    pub command: SecretString,
-    /// How long a printed key is used before the command runs again, seconds.
-    pub lasts: u32,
-    /// The key that was printed last; empty before the first run.
-    pub key: SecretString,
-    /// When the command runs again.
-    pub until: Timestamp,
-}
-
-impl PrintedKey {
-    /// A key that was not printed yet.
-    pub fn new(command: &str, lasts: u32) -> PrintedKey {
-        let (command, key) = (SecretString::from(command), SecretString::from(""));
-        PrintedKey { command, lasts, key, until: Timestamp::UNIX_EPOCH }
-    }
-
-    /// The same with the key that was printed now.
-    pub fn printed(self, key: SecretString) -> PrintedKey {
-        let until = Timestamp::now().as_second().saturating_add(i64::from(self.lasts));
-        PrintedKey { key, until: Timestamp::from_second(until).unwrap_or(Timestamp::MAX), ..self }
-    }
-}
-
-/// A token that expires.
-#[derive(Debug, Clone)]
-pub struct Token {
-    /// The token that requests carry.
-    pub access: SecretString,
-    /// The token that renews it.
-    pub refresh: Option<SecretString>,
-    /// When it expires.
-    pub expires: Option<Timestamp>,
-    /// The endpoint that renews it.
-    pub endpoint: String,
-    /// The OAuth client id.
-    pub client_id: String,
-    /// How `refresh` becomes a new token.
-    pub renewal: Renewal,
-    /// What the issuer wants besides to renew the token: it is for one resource alone.
-    pub grant: Option<Box<Grant>>,
-}
-
-/// How a token is renewed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Renewal {
-    /// `refresh` is a refresh token (RFC 6749 §6).
-    #[default]
-    Refresh,
-    /// `refresh` is a token of GitHub, which is exchanged for a token of Copilot.
-    Copilot,
-}
-
-/// What a token is good for, and how pixir proves to its issuer that it is the client which got it.
-#[derive(Debug, Clone)]
-pub struct Grant {
-    /// The issuer.
-    pub issuer: String,
-    /// The server, as the issuer knows it.
-    pub resource: String,
-    /// The scope that was asked for.
-    pub scope: Option<String>,
-    /// The client's own secret, where it has one.
-    pub client: ClientProof,
-    /// Where the issuer ends tokens, if it does so on request.
-    pub revocation: Option<String>,
-}
-
-/// How an OAuth client proves to the issuer which one it is.
-#[derive(Debug, Clone)]
-pub enum ClientProof {
-    /// It has no secret.
-    Nothing,
-    /// Its secret is in the form.
-    InForm(SecretString),
-    /// Its secret is in the header.
-    InHeader(SecretString),
-}
-
-impl Grant {
-    fn to_json(&self) -> Value {
-        let client = match &self.client {
-            ClientProof::Nothing => Value::Null,
-            ClientProof::InForm(secret) => json!({ "in": "form", "secret": secret.expose_secret() }),
-            ClientProof::InHeader(secret) => json!({ "in": "header", "secret": secret.expose_secret() }),
-        };
-        json!({
-            "issuer": self.issuer, "resource": self.resource, "scope": self.scope, "client": client,
-            "revocation": self.revocation,
-        })
-    }
-
-    fn from_json(value: &Value) -> Option<Grant> {
-        let text = |it: &Value| it.as_str().map(str::to_owned);
-        let secret = value["client"]["secret"].as_str().map(SecretString::from);
-        Some(Grant {
-            issuer: text(&value["issuer"])?,
-            resource: text(&value["resource"])?,
-            scope: text(&value["scope"]),
-            revocation: text(&value["revocation"]),
-            client: match (value["client"]["in"].as_str(), secret) {
-                (Some("header"), Some(secret)) => ClientProof::InHeader(secret),
-                (_, Some(secret)) => ClientProof::InForm(secret),
-                (_, None) => ClientProof::Nothing,
-            },
-        })
-    }
-}
-
-impl Secret {
-    /// Returns the text that requests carry.
-    pub fn reveal(&self) -> &SecretString {
-        match self {
-            Secret::Key(key) => key,
-            Secret::Token(token) => &token.access,
-            Secret::Printed(it) => &it.key,
-        }
-    }
-
-    /// Returns what is stored of it.
-    fn to_json(&self) -> Value {
-        match self {
-            Secret::Key(key) => json!({ "type": "key", "key": key.expose_secret() }),
-            Secret::Token(token) => json!({
-                "type": "token",
-                "access": token.access.expose_secret(),
-                "refresh": token.refresh.as_ref().map(|it| it.expose_secret()),
-                "expires": token.expires,
-                "endpoint": token.endpoint,
-                "client_id": token.client_id,
-                "renewal": if token.renewal == Renewal::Copilot { Value::from("copilot") } else { Value::Null },
-                "grant": token.grant.as_ref().map(|it| it.to_json()),
-            }),
-            // A credential of a command is held, and `save` is for what the user gives.
-            Secret::Printed(_) => Value::Null,
-        }
-    }
-
-    fn from_json(value: &Value) -> Option<Secret> {
-        let field = |name: &str| value[name].as_str().filter(|it| !it.is_empty());
-        let secret = |name: &str| field(name).map(SecretString::from);
-        match field("type")? {
-            "key" => Some(Secret::Key(secret("key")?)),
-            "token" => Some(Secret::Token(Token {
-                access: secret("access")?,
-                refresh: secret("refresh"),
-                expires: field("expires").and_then(|it| it.parse().ok()),
-                endpoint: field("endpoint")?.to_owned(),
-                client_id: field("client_id")?.to_owned(),
-                renewal: if field("renewal") == Some("copilot") { Renewal::Copilot } else { Renewal::Refresh },
-                grant: Grant::from_json(&value["grant"]).map(Box::new),
-            })),
-            _ => None,
-        }
-    }
-}
-
 /// The credential of requests to one Provider. Clones share a renewed token.
 #[derive(Clone)]
 pub struct Credential {
     provider: String,
     source: Source,
     secret: Arc<Mutex<Secret>>,
+    /// The secrets before it, latest last: an answer that is under way may still repeat one.
+    past: Arc<Mutex<VecDeque<SecretString>>>,
     /// Tells the secret apart from others of the Provider: from the one of the beginning, so that a renewal keeps it.
     number: u64,
     vault: Vault,
@@ -342,8 +177,19 @@ impl Credential {
         }
         // Another pixir process may be renewing the token; the second one uses the result of the first.
         let _alone = if self.held { None } else { Some(self.vault.lock_renewal().await?) };
-        if self.take_kept() && self.is_good(refused) {
-            return Ok(true);
+        if !self.held {
+            match self.vault.kept(&self.provider) {
+                Ok(Some((_, kept))) => self.replace(kept),
+                // The user has signed out, and a renewal would sign in again.
+                Ok(None) => return Ok(false),
+                Err(_) => {}
+            }
+            if self.is_good(refused) {
+                return Ok(true);
+            }
+            if !self.can_renew() {
+                return Ok(false);
+            }
         }
         let renewed = refresh(self.secret(), self.provider.clone()).await;
         *failed = renewed.as_ref().err().map(|why| (Instant::now(), why.clone()));
@@ -352,7 +198,7 @@ impl Credential {
         if !self.held {
             self.vault.save(&self.provider, &renewed)?;
         }
-        *self.secret.lock() = renewed;
+        self.replace(renewed);
         // A command may print again what the server has refused.
         Ok(self.is_good(refused))
     }
@@ -362,10 +208,8 @@ impl Credential {
         let secret = self.secret();
         let now = Timestamp::now();
         match (&secret, refused) {
-            (Secret::Key(_), refused) => refused.is_none(),
-            (Secret::Token(_) | Secret::Printed(_), Some(refused)) => {
-                secret.reveal().expose_secret() != refused.expose_secret()
-            }
+            (_, Some(refused)) => secret.reveal().expose_secret() != refused.expose_secret(),
+            (Secret::Key(_), None) => true,
             (Secret::Token(token), None) => {
                 token.expires.is_none_or(|end| end.as_second() - now.as_second() >= SKEW) || token.refresh.is_none()
             }
@@ -373,26 +217,23 @@ impl Credential {
         }
     }
 
-    /// Replaces the secret in memory by the stored one. Returns whether there was one.
-    fn take_kept(&self) -> bool {
-        if self.held {
-            return false;
-        }
-        match self.vault.kept(&self.provider) {
-            Ok(Some((_, kept))) => {
-                *self.secret.lock() = kept;
-                true
-            }
-            Ok(None) | Err(_) => false,
+    /// Replaces the secret in memory.
+    fn replace(&self, new: Secret) {
+        let old = std::mem::replace(&mut *self.secret.lock(), new);
+        let mut past = self.past.lock();
+        past.push_back(old.reveal().clone());
+        if past.len() > MOST_PAST {
+            past.pop_front();
         }
     }
 
-    /// Removes the secret from a text. Very short secrets are ignored, because they would match everywhere.
+    /// Removes the secret, and those that it has replaced, from a text. Very short secrets are ignored, because they would match everywhere.
     pub fn redact(&self, text: &str) -> String {
         let secret = self.secret();
         let refresh = if let Secret::Token(token) = &secret { token.refresh.as_ref() } else { None };
-        let secrets = [Some(secret.reveal()), refresh].into_iter().flatten().map(|it| it.expose_secret());
-        let long = secrets.filter(|it| it.len() >= SHORTEST_SECRET);
+        let past = self.past.lock();
+        let secrets = [Some(secret.reveal()), refresh].into_iter().flatten().chain(past.iter());
+        let long = secrets.map(|it| it.expose_secret()).filter(|it| it.len() >= SHORTEST_SECRET);
         long.fold(text.to_owned(), |text, it| text.replace(it, REDACTED))
     }
 }
@@ -407,6 +248,8 @@ pub fn name_for_login(url: &str) -> String {
     format!("mcp-login:{url}")
 }
 
+/// The most secrets that are remembered after they were replaced.
+const MOST_PAST: usize = 8;
 /// Shorter secrets are not removed from texts, bytes.
 pub const SHORTEST_SECRET: usize = 8;
 /// Stands where a secret was.
@@ -484,7 +327,11 @@ impl Vault {
         Ok(self.kept(provider)?.is_some())
     }
 
-    /// Waits until no other process renews a token.
+    /// Waits until no process renews a token. Who stores or removes a secret holds this, because a renewal that is under way
+    /// would store what comes after it.
+    ///
+    /// # Errors
+    /// `AUTH_WRITE_FAILED`.
     pub async fn lock_renewal(&self) -> Result<fs::File> {
         let path = self.path.with_extension("renewal.lock");
         let locking = task::spawn_blocking(move || {
@@ -496,14 +343,6 @@ impl Vault {
         });
         let locked = locking.await.unwrap_or_else(|e| Err(std::io::Error::other(e)));
         locked.map_err(|e| self.not_written(&e))
-    }
-
-    /// Waits until no process renews a token, if this is one: the renewal would replace what is stored now.
-    ///
-    /// # Errors
-    /// `AUTH_WRITE_FAILED`.
-    pub async fn lock_for(&self, credential: &Credential) -> Result<Option<fs::File>> {
-        if credential.is_token() { self.lock_renewal().await.map(Some) } else { Ok(None) }
     }
 
     fn not_written(&self, e: &std::io::Error) -> Error {
@@ -531,6 +370,7 @@ impl Vault {
             source,
             number: u64::from_le_bytes(*first),
             secret: Arc::new(Mutex::new(secret)),
+            past: Arc::default(),
             vault: self.clone(),
             renewing: Arc::default(),
             held: false,
@@ -658,6 +498,44 @@ mod tests {
         let renewed = Token { expires: None, ..token("new-token") };
         let current = credential.current(async move |_, _| Ok(Secret::Token(renewed))).await.expect("it is renewed");
         assert_eq!((current.expose_secret(), credential.number()), ("new-token", before));
+    }
+
+    /// Broken builds: a token that was removed while it was renewed is stored again; a replaced secret stands in a text.
+    #[tokio::test]
+    async fn a_removed_token_is_not_renewed_and_a_replaced_one_stays_secret() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let vault = Vault { path: folder.path().join("auth.json"), keyring: false };
+        let token = |access: &str| {
+            Secret::Token(Token {
+                access: access.into(),
+                refresh: Some("refresh-token".into()),
+                expires: Some(Timestamp::UNIX_EPOCH),
+                endpoint: "https://issuer.test/token".into(),
+                client_id: "pixir".into(),
+                renewal: Renewal::Refresh,
+                grant: None,
+            })
+        };
+        let renewed = |access: &str| {
+            let new = token(access);
+            async move |_, _| Ok(new)
+        };
+        vault.save("one", &token("first-token")).expect("it is stored");
+        let around = Environment { home: folder.path().to_owned(), ..Environment::default() };
+        let credential = vault.find("one", None, &around).expect("it is read").expect("it is there");
+        assert!(credential.renew(None, renewed("second-token")).await.is_ok());
+        assert_eq!(credential.secret().reveal().expose_secret(), "second-token");
+        assert_eq!(credential.redact("first-token second-token"), format!("{REDACTED} {REDACTED}"));
+        // A key that the user has stored meanwhile is used.
+        vault.save("one", &Secret::Key("third-key".into())).expect("it is stored");
+        let refused = SecretString::from("second-token");
+        assert!(credential.renew(Some(&refused), renewed("unused")).await.expect("it is read"));
+        assert_eq!(credential.secret().reveal().expose_secret(), "third-key");
+        vault.save("two", &token("some-token")).expect("it is stored");
+        let other = vault.find("two", None, &around).expect("it is read").expect("it is there");
+        vault.remove("two").expect("it is removed");
+        assert!(!other.renew(None, renewed("again")).await.expect("nothing fails"));
+        assert!(!vault.holds("two").expect("it is read"), "the user has signed out");
     }
 
     /// Broken builds: eight requests at once run the command eight times; a failure is not shared, so a command that hangs runs

@@ -19,7 +19,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The most bytes of a document of a server, such as its list of models.
 const MAX_DOCUMENT: usize = 4 << 20;
 /// The most of a server's text that is shown, characters.
-const MAX_SHOWN: usize = 200;
+pub const MAX_SHOWN: usize = 200;
 
 /// Creates the HTTP client for the server at this address. Requests to this machine use no proxy.
 pub fn client(address: &str) -> Result<Client> {

@@ -71,16 +71,20 @@ fn named_by(file: Option<OsString>, folders: Option<OsString>) -> Result<Vec<Nam
     Ok(all)
 }
 
-/// The authorities of the system where the user names others: rustls reads what the variables name in place of them.
+/// The authorities of the system and those of the user's file, where the user names any: on Linux, rustls reads what the
+/// variables name in place of the system's; elsewhere it reads the system's alone.
 ///
 /// # Errors
 /// Those of [`named`].
 pub(crate) fn beside_named() -> Result<Vec<Certificate>> {
-    if named()?.is_empty() {
+    let named = named()?;
+    if named.is_empty() {
         return Ok(Vec::new());
     }
-    let of_system = BUNDLES.iter().find_map(|path| Certificate::from_pem_bundle(&fs::read(path).ok()?).ok());
-    Ok(of_system.unwrap_or_else(built_in))
+    let within = |path: &Path| Certificate::from_pem_bundle(&fs::read(path).ok()?).ok().filter(|it| !it.is_empty());
+    let mut all = BUNDLES.iter().find_map(|path| within(path.as_ref())).unwrap_or_else(built_in);
+    all.extend(named.iter().filter(|it| it.variable == FILE).filter_map(|it| within(&it.path)).flatten());
+    Ok(all)
 }
 
 /// The authorities of Mozilla, as this build has them.

@@ -82,8 +82,8 @@ pub struct Printed {
 }
 
 impl OfThePerson {
-    /// Runs a program without input until it ends, or kills its process group after the limit. At most `bound` bytes of each
-    /// output are kept.
+    /// Runs a program without input until it ends, or kills its process group after the limit and when the caller stops waiting.
+    /// At most the first `bound` bytes of stdout and the last of stderr are kept: the end says why a program failed.
     ///
     /// # Errors
     /// The system's error.
@@ -91,21 +91,35 @@ impl OfThePerson {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let (mut child, _spared) = OfThePerson::start(&mut command)?;
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let mut group = GroupOfThePerson(leader);
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let take = |stream, bytes: &[u8]| {
-            let kept = match stream {
-                Stream::Out => &mut out,
-                Stream::Err => &mut err,
-            };
-            kept.extend_from_slice(&bytes[..bytes.len().min(bound - kept.len())]);
+        let take = |stream, bytes: &[u8]| match stream {
+            Stream::Out => out.extend_from_slice(&bytes[..bytes.len().min(bound - out.len())]),
+            Stream::Err => {
+                err.extend_from_slice(bytes);
+                err.drain(..err.len().saturating_sub(bound));
+            }
         };
         let ended = read(&mut child, || {}, Some(limit), take).await?;
-        if let (Ended::TimedOut, Some(leader)) = (ended, leader) {
-            // It leads a group of its own, which may have ended just now.
-            let _ = kill_process_group(leader, Signal::KILL);
+        if ended == Ended::TimedOut {
+            drop(group);
             child.wait().await?;
+        } else {
+            group.0 = None;
         }
         Ok(Printed { ended, out, err })
+    }
+}
+
+/// The process group of a program of the user, which is killed when this is dropped: its leader, while that runs.
+struct GroupOfThePerson(Option<Pid>);
+
+impl Drop for GroupOfThePerson {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            // It may have ended just now.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
     }
 }
 

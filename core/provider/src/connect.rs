@@ -108,6 +108,11 @@ pub fn provider_of(key: &str) -> Option<&'static str> {
     BEGINNINGS.iter().find(|(beginning, _)| key.trim_start().starts_with(beginning)).map(|(_, name)| *name)
 }
 
+/// Whether a server has refused a credential, or what its account includes.
+pub fn is_refused(e: &Error) -> bool {
+    matches!(e.code, Code::AuthRequired | Code::AccessDenied)
+}
+
 impl Connector {
     /// Connects Providers with this configuration, which is the user's own.
     pub fn new(config: Config, around: Environment) -> Connector {
@@ -239,10 +244,20 @@ impl Connector {
     /// `AUTH_REQUIRED` with the server's words when it refuses the secret, which is not stored then; `NETWORK`,
     /// `AUTH_WRITE_FAILED`.
     pub async fn connect_with(&self, provider: &str, secret: Secret) -> Result<NewProvider> {
+        self.connect_tested(provider, secret, Err).await
+    }
+
+    /// `or` decides what is made of a list of models that cannot be had.
+    async fn connect_tested(
+        &self,
+        provider: &str,
+        secret: Secret,
+        or: impl FnOnce(Error) -> Result<Vec<Listed>>,
+    ) -> Result<NewProvider> {
         let held = self.vault.hold(provider, secret);
         let definition = self.with_secret(provider, held.clone())?;
-        let listed = list(&definition, CHECK_TIMEOUT).await?;
-        let _alone = self.vault.lock_for(&held).await?;
+        let listed = list(&definition, CHECK_TIMEOUT).await.or_else(or)?;
+        let _alone = self.vault.lock_renewal().await?;
         // The test may have renewed a token.
         let source = self.vault.save(provider, &held.secret())?;
         // The stored credential, so that a renewed token is stored too.
@@ -267,7 +282,8 @@ impl Connector {
         sign_in.invite(registered, || self.vault.host(random_host)).await
     }
 
-    /// Waits until the user has signed in, and connects the Provider. `given` is what the user types in place of a browser that
+    /// Waits until the user has signed in, and connects the Provider, also where its list of models cannot be had: the user need
+    /// not sign in again for that. `given` is what the user types in place of a browser that
     /// cannot reach this machine.
     ///
     /// # Errors
@@ -279,7 +295,7 @@ impl Connector {
         given: impl Future<Output = String>,
     ) -> Result<NewProvider> {
         let secret = invitation.wait(given).await?;
-        self.connect_with(provider, secret).await
+        self.connect_tested(provider, secret, |e| if is_refused(&e) { Err(e) } else { Ok(Vec::new()) }).await
     }
 
     fn connected(&self, provider: &str, definition: Definition, listed: &[Listed], why: String) -> Result<NewProvider> {

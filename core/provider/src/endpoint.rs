@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::dialect::Dialect;
 use super::refusal::{REFUSED_PARAMETER, REFUSED_TOOL, no_stream, refused_parameter, refused_tool, told_with_status};
 use super::retry::Patience;
+use super::starting::IS_STARTING;
 use super::wait::{retry_after, wait_in};
 use super::{Failure, invalid, preset, renewal};
 use config::address::{is_loopback, is_nearby};
@@ -258,10 +259,7 @@ impl Endpoint {
     pub(super) async fn post(&self, path: &str, body: Bytes, tools: &[ToolSpec]) -> std::result::Result<Body, Failure> {
         let mut renewed = false;
         loop {
-            let key = match &self.credential {
-                Some(credential) => Some(credential.current(renewal::renewed).await?),
-                None => None,
-            };
+            let key = self.key().await?;
             let request = self.client()?.post(self.address(path)).header(CONTENT_TYPE, "application/json");
             let request = self.signed(request.body(body.clone()), key.as_ref());
             let within = if self.is_local { self.patience.local_head } else { self.patience.head };
@@ -313,6 +311,10 @@ impl Endpoint {
         let mut error = told_with_status(&self.place, status, &headers, &body);
         if error.code == Code::AuthRequired {
             error.remedy = self.key_fix();
+        }
+        if !self.is_nearby {
+            // A service that loads a model is like one that is busy: another model may answer sooner.
+            error.details.remove(IS_STARTING);
         }
         if error.code == Code::ModelNotSupported
             && let Some(name) = missing_at_ollama(&error.message).filter(|_| self.is_nearby)
@@ -393,13 +395,19 @@ impl Endpoint {
         }
     }
 
+    /// The key or token for a request, if there is one.
+    async fn key(&self) -> Result<Option<SecretString>> {
+        match &self.credential {
+            Some(credential) => credential.current(renewal::renewed).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Asks an address beside the API, which the user's own servers have. Without a body it is a GET.
     pub(super) async fn beside(&self, path: &str, body: Option<&Value>, within: Duration) -> Option<Value> {
+        // A command of the user that prints the key has its own limit.
+        let key = self.key().await.ok()?;
         let asking = async {
-            let key = match &self.credential {
-                Some(credential) => Some(credential.current(renewal::renewed).await.ok()?),
-                None => None,
-            };
             let address = format!("{}{path}", self.base_url.trim_end_matches("/v1"));
             let client = self.client().ok()?;
             let request = match body {
@@ -413,11 +421,8 @@ impl Endpoint {
     }
 
     pub(super) async fn get<T: serde::de::DeserializeOwned>(&self, path: &str, within: Duration) -> Result<T> {
+        let key = self.key().await.map_err(|e| self.redact(e))?;
         let asking = async {
-            let key = match &self.credential {
-                Some(credential) => Some(credential.current(renewal::renewed).await?),
-                None => None,
-            };
             let request = self.signed(self.client()?.get(self.address(path)), key.as_ref());
             let response = request.send().await.map_err(|e| unreached(&self.place, &e))?;
             if !response.status().is_success() {

@@ -15,7 +15,7 @@ use super::connect::{MAX_KEY, key};
 /// How long the command may take: some ask the user on a screen, or wait for a slow sign-in server.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The most of its stderr that an error shows, characters.
-const SHOWN: usize = 400;
+const SHOWN: usize = net::MAX_SHOWN;
 
 /// Runs the command and returns the key that it prints.
 ///
@@ -91,6 +91,7 @@ mod tests {
         for (command, says) in [
             ("echo secret-key-0001; echo 'log in first' >&2; exit 3", "ended with 3: log in first"),
             ("echo secret-key-0001; echo 'got secret-key-0001' >&2; exit 1", "ended with 1: got [redacted]"),
+            ("yes warning | head -n 9999 >&2; echo 'run az login' >&2; exit 1", "run az login"),
             ("true", "printed no key: the key is empty"),
             ("echo secret-key-0001 two words", "printed no key: a key is one word"),
             ("head -c 100000 /dev/zero | tr '\\0' x", "printed no key: the input is too long"),

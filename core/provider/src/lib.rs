@@ -67,7 +67,7 @@ pub mod shared; // the Providers that all Sessions of a workspace use now
 
 pub use body::RequestBody;
 pub use choose::{ProviderSelection, Providers};
-pub use connect::{Account, Connector, LocalServer, MAX_KEY, NewProvider, key, provider_of};
+pub use connect::{Account, Connector, LocalServer, MAX_KEY, NewProvider, is_refused, key, provider_of};
 pub use dialect::Dialect;
 pub use listing::Listed;
 pub use models::{ModelInfo, known_at};

@@ -279,7 +279,8 @@ impl Preset {
 pub(super) fn is_public(host: &str) -> bool {
     let public = PRESETS.iter().filter(|it| it.is_remote());
     let mut hosts = public.filter_map(|it| it.base_url.split("://").nth(1)?.split('/').next());
-    hosts.any(|it| it == host) || host.ends_with(".openai.azure.com")
+    let is_bedrock = host.starts_with("bedrock-runtime.") && host.ends_with(".amazonaws.com");
+    hosts.any(|it| it == host) || host.ends_with(".openai.azure.com") || is_bedrock
 }
 
 /// Returns the preset with this name.

@@ -29,6 +29,10 @@ fn gives_a_key() -> (u16, Value) {
 #[test]
 fn a_browser_signs_in_and_the_key_is_stored_and_used() {
     let (shell, server, issuer) = world(gives_a_key);
+    // Nothing is asked for before the user wants it.
+    let dry = shell.run(["auth", "login", "openrouter", "--browser", "--dry-run", "--json"]);
+    assert_eq!((dry.code, dry.document()["dry_run"].as_bool(), kept(&shell).as_str()), (0, Some(true), ""));
+    assert!(issuer.asked().is_empty());
     let login = SigningIn::start(&shell, &["openrouter", "--browser"]);
     let page = login.page();
     assert!(page.starts_with(&format!("{}/auth?", issuer.url)), "{page}");
