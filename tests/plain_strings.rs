@@ -209,7 +209,7 @@ const PUZZLES: [(&str, &[&str], &[&str], usize); 5] = [
     ("a person without a name", &["nobody", "somebody", "whoever"], &[], 0),
     ("an idiom", &["becomes of", "without a word", "of no use"], &[], 1),
     ("`is no` with a noun", &["is no", "are no"], &["longer", "more", "one"], 287),
-    ("`stands` for a place", &["stands for", "stands there", "stands in", "stands behind"], &[], 94),
+    ("`stands` for a place", &["stands for", "stands there", "stands in", "stands behind"], &[], 93),
     (
         "a passive without an actor",
         &["is told", "are told", "is said", "are said", "is looked at", "are looked at"],

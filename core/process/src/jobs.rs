@@ -348,6 +348,12 @@ impl Job {
                 && goes_on
             {
                 output.truncate(e.valid_up_to());
+            } else if goes_on
+                && std::str::from_utf8(&output).is_err()
+                && let Some(newline) = output.iter().rposition(|byte| *byte == b'\n')
+            {
+                // In another encoding, only a line end is certainly no part of a character.
+                output.truncate(newline + 1);
             }
             Ok((output, len))
         };

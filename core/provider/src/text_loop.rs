@@ -146,7 +146,7 @@ impl Found {
         };
         let message =
             format!("the model repeated itself, so pixir ended its answer: {shown} came {times} times in its {what}");
-        let again = "send “continue”, and the next request asks at another temperature";
+        let again = "send “continue”: the next request asks at another temperature, where the model takes one";
         let meant = "set `requests.end_loops = false` in config.toml if you asked for that";
         let fix = Remedy::any_of([again.into(), Remedy::ChooseModel { need: ModelNeed::Any }, meant.into()]);
         Error::new(Code::TextLoop, message, fix).with("times", times).with("in", what)

@@ -209,7 +209,8 @@ fn interrupt_and_take_back(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-/// While a Turn runs, the first press interrupts it. A Turn that does not end for that can be left by two more.
+/// While a Turn runs, the first press interrupts it. A Turn that does not end for that is left as pixir is left at rest: one
+/// press puts a draft aside, and two quit.
 pub(crate) fn stash_or_quit(state: &mut State) -> Vec<Effect> {
     let confirm = std::mem::take(&mut state.guard.confirm);
     if state.is_busy() && confirm == PendingConfirm::Nothing {
@@ -219,6 +220,7 @@ pub(crate) fn stash_or_quit(state: &mut State) -> Vec<Effect> {
     if !state.composer.is_empty() {
         state.composer.take();
         state.say("draft put aside; Up brings it back");
+        state.guard.confirm = if state.is_busy() { confirm } else { PendingConfirm::Nothing };
         return Vec::new();
     }
     if confirm == PendingConfirm::Quit {

@@ -104,17 +104,21 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
         let key = state.keys.map.key_of(action).unwrap_or_default();
         Span::styled(format!(" {key} again {word}"), theme.fg(colour))
     };
-    let left = match (state.guard.confirm, message(state), state.status()) {
-        (PendingConfirm::Quit, ..) => again(Action::StashOrQuit, "quits", theme.warning),
-        (PendingConfirm::Agents, ..) if running > 0 => {
+    let confirm = match state.guard.confirm {
+        PendingConfirm::Quit => Some(again(Action::StashOrQuit, "quits", theme.warning)),
+        PendingConfirm::Agents if running > 0 => {
             let what =
                 if running == 1 { "stops the agent that runs".to_owned() } else { format!("stops {running} agents") };
-            again(Action::Escape, &what, theme.warning)
+            Some(again(Action::Escape, &what, theme.warning))
         }
-        (PendingConfirm::Tree, ..) => again(Action::Escape, "opens the tree", theme.accent),
-        (_, Some(text), _) => Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent)),
+        PendingConfirm::Tree => Some(again(Action::Escape, "opens the tree", theme.accent)),
+        PendingConfirm::Nothing | PendingConfirm::Agents | PendingConfirm::Interrupted => None,
+    };
+    let left = match (confirm, message(state), state.status()) {
+        (Some(confirm), ..) => confirm,
+        (None, Some(text), _) => Span::styled(format!(" {}", visible(text)), theme.fg(theme.accent)),
         // No clock here: a screen reader would read it again and again.
-        (_, None, status) if status.is_busy() && state.look.screen_reader => {
+        (None, None, status) if status.is_busy() && state.look.screen_reader => {
             // The line is not written again where it moves down, because the screen reader would read it again.
             if state
                 .printing
@@ -126,10 +130,10 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             }
             Span::styled(format!(" working{stop}"), theme.fg(theme.accent))
         }
-        (_, None, Status::Idle) if state.look.screen_reader && state.replay.is_none() => {
+        (None, None, Status::Idle) if state.look.screen_reader && state.replay.is_none() => {
             return;
         }
-        (_, None, Status::Thinking) => {
+        (None, None, Status::Thinking) => {
             // The user sees nothing else of a long call while the model writes it.
             let doing = match &state.activity.writing_call {
                 Some((name, bytes)) if *bytes >= 1_000 => format!("preparing {} ({}B)", visible(name), short(*bytes)),
@@ -146,23 +150,25 @@ pub(super) fn draw(state: &State, canvas: &mut Canvas, area: Rect) {
             };
             Span::styled(format!(" {spinner} {doing}{clock}{stop}"), theme.fg(theme.accent))
         }
-        (_, None, Status::Compacting) => {
+        (None, None, Status::Compacting) => {
             let words = match state.activity.summary_words {
                 0 => String::new(),
                 words => format!(" ({words} words)"),
             };
             Span::styled(format!(" {spinner} summarizing{words}{clock}{stop}"), theme.fg(theme.accent))
         }
-        (_, None, Status::Working) => Span::styled(format!(" {spinner} working{clock}{stop}"), theme.fg(theme.accent)),
-        (_, None, Status::Asking) if state.look.screen_reader => {
+        (None, None, Status::Working) => {
+            Span::styled(format!(" {spinner} working{clock}{stop}"), theme.fg(theme.accent))
+        }
+        (None, None, Status::Asking) if state.look.screen_reader => {
             let aside = state.overlays.last().is_some_and(Overlay::is_aside);
             Span::styled(if aside { " Tab answers the question" } else { " waiting for you" }, theme.fg(theme.warning))
         }
-        (_, None, Status::Asking) => Span::styled(" ● waiting for you".to_owned(), theme.fg(theme.warning)),
-        (_, None, Status::Idle) if state.look.screen_reader => {
+        (None, None, Status::Asking) => Span::styled(" ● waiting for you".to_owned(), theme.fg(theme.warning)),
+        (None, None, Status::Idle) if state.look.screen_reader => {
             Span::styled(format!(" {}", hints(state, columns)), theme.dim())
         }
-        (_, None, Status::Idle) => Span::raw(""),
+        (None, None, Status::Idle) => Span::raw(""),
     };
     // The user at rest sees the keys that work here. While something happens, that comes first.
     let is_idle = left.content.is_empty();
