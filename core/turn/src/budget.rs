@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Report, Step, Turn, UsageSource};
+use super::model::UsageSource;
+use super::{Report, Step, Turn};
 use call::{AgentPlace, Gone};
 use protocol::error::Error;
 use protocol::event::{Cost, Form, ProviderUsage, Question, Usage, WaitsOn};

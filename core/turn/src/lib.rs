@@ -3,25 +3,21 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 
-use call::{Call, Caller, Gone};
+use call::{Call, Gone};
 use context::lighter::Refused;
-use protocol::call_info::CallInfo;
-use protocol::error::{Code, Error, NoticeCode};
-use protocol::event::{
-    AssistantMessage, Fact, Live, Reasoning, SessionId, Severity, ToolCall, Toolset, TurnStatus, WaitsOn,
-};
+use protocol::error::{Code, Error};
+use protocol::event::{Fact, Live, SessionId, Toolset, TurnStatus};
 use protocol::remedy::{Limit, ModelNeed, Remedy};
+use provider::Ended;
 use provider::budget::Budget;
-use provider::gate::{Gate, Pass};
 use provider::refusal::REFUSED_TOOL;
-use provider::retry::{Retries, with_requested_wait};
-use provider::{Answer, AnswerPart, CallRequest, Ended, Failure};
+use provider::retry::Retries;
 use storage::outputs;
 
 mod authority; // what a call asks of its Turn
@@ -30,6 +26,7 @@ mod call_ids; // one id for each call
 mod calls; // the calls of an answer, carried out
 mod children; // the child Sessions of a Session
 mod ending; // outcomes of a Turn
+mod model; // requests to the model, from the wait for its server to the record of its answer
 mod relay; // parts of an answer, at most once per frame
 mod reports; // reports of a Turn to its Session
 mod services; // services and options of a Session
@@ -45,10 +42,6 @@ pub use services::{AgentOptions, CompactionOptions, Limits, Options};
 pub use services::{FolderStanding, HOLDS_SECRETS, Services};
 pub use summary::summarize;
 
-/// How long pixir waits before it asks a server again that still loads its model.
-const STARTING_WAIT: Duration = Duration::from_secs(1);
-/// After how long without an answer a server is asked whether it loads the model.
-const LOADING_AFTER: Duration = Duration::from_secs(3);
 /// How often in a row a server may pause one answer.
 const MAX_BREAKS: u32 = 8;
 /// How often one request is compacted until it fits; each compaction leaves half as much as the one before.
@@ -57,19 +50,6 @@ const MAX_OVERFLOWS: u32 = 6;
 const MAX_REFUSED: u32 = 16;
 /// How often in a row something large is left out of a request that its server refuses.
 const MAX_LIGHTENED: u32 = 6;
-
-/// Who counted the tokens of a request.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum UsageSource {
-    Reported,
-    Estimated,
-}
-
-impl UsageSource {
-    fn of(is_estimated: bool) -> UsageSource {
-        if is_estimated { UsageSource::Estimated } else { UsageSource::Reported }
-    }
-}
 
 /// What an agent is told whose answer in words is not its result.
 const REPORT_FIRST: &str =
@@ -351,201 +331,6 @@ impl Turn {
         Ok(ended)
     }
 
-    // ─── The model ───
-
-    /// Learns the window of the model. A server that still loads it is waited for, so that the first request fits into it.
-    async fn learn_window(&self, provider: &str, model: &str) -> Result<(), Gone> {
-        let mut attempt = 1;
-        let began = tokio::time::Instant::now();
-        while let Some(starting) = self.services.providers.now().learn_window(provider, model).await {
-            let connected = self.services.providers.now().connect(provider);
-            let patience = connected.map(|it| it.patience()).unwrap_or_default();
-            let longest = if patience.total.is_zero() { Duration::ZERO } else { patience.local_head };
-            // The request itself says what is wrong then.
-            let Some(left) = longest.checked_sub(began.elapsed() + STARTING_WAIT) else { break };
-            attempt += 1;
-            self.live(Live::RetryScheduled {
-                attempt,
-                of: None,
-                wait_ms: millis(STARTING_WAIT),
-                left_ms: Some(millis(left)),
-                reason: starting.message,
-            })
-            .await?;
-            tokio::time::sleep(STARTING_WAIT).await;
-        }
-        Ok(())
-    }
-
-    /// Says after a moment without an answer that the server loads the model, if it does. Never ends.
-    async fn say_that_it_loads(&self, step: &Step, has_begun: &AtomicBool) -> Gone {
-        tokio::time::sleep(LOADING_AFTER).await;
-        if !has_begun.load(Ordering::Relaxed)
-            && let Some(message) = step.provider.loads(&step.request.model).await
-        {
-            let code = NoticeCode::ModelLoading.name().to_owned();
-            let notice = Live::Notice { severity: Severity::Info, code, message, remedy: None };
-            if let Err(gone) = self.live(notice).await {
-                return gone;
-            }
-        }
-        std::future::pending().await
-    }
-
-    async fn ask_model(&self, step: &Step) -> Result<Result<Answer, Failure>, Gone> {
-        let patience = step.provider.patience();
-        let mut retries = Retries::default();
-        let mut has_part = false;
-        loop {
-            // The microseconds of the elapsed time are random enough for jitter.
-            let jitter = f64::from(self.began.elapsed().subsec_micros() % 1000) / 1000.0;
-            let gate = self.services.gates.of(&step.request.provider, step.provider.key_number());
-            let pass = self.enter_gate(&gate, &step.request.provider, jitter).await?;
-            let relay = DeltaCoalescer::new(&self.reports);
-            let has_begun = AtomicBool::new(false);
-            let mut on_chunk = |chunk| {
-                has_begun.store(true, Ordering::Relaxed);
-                relay.take(chunk);
-            };
-            let outcome = tokio::select! {
-                biased;
-                outcome = relay.during(step.provider.answer(&step.request, &mut on_chunk)) => outcome,
-                gone = self.say_that_it_loads(step, &has_begun) => return Err(gone),
-            };
-            drop(pass);
-            for message in step.provider.take_notices() {
-                let code = NoticeCode::ParameterDropped.name().to_owned();
-                self.live(Live::Notice { severity: Severity::Warning, code, message, remedy: None }).await?;
-            }
-            let mut failure = match outcome {
-                Ok(answer) => return Ok(Ok(answer)),
-                Err(failure) => failure,
-            };
-            // The Provider also charges for the part of the answer that arrived.
-            if let Some(usage) = failure.usage {
-                let source = UsageSource::of(failure.usage_estimated);
-                self.record_usage(step, usage, None, source).await?;
-            }
-            has_part |= failure.after_content;
-            let Some(retry) = retries.next(&patience, &failure, tokio::time::Instant::now(), jitter) else {
-                failure.after_content = has_part;
-                return Ok(Err(with_requested_wait(&patience, failure)));
-            };
-            let is_limited = failure.error.code == Code::RateLimited;
-            if is_limited {
-                gate.hold(retry.wait);
-            }
-            // None of the calls of a broken answer has run, so the same request may be sent again.
-            if failure.after_content {
-                self.keep_draft().await?;
-            }
-            self.live(Live::RetryScheduled {
-                attempt: retry.attempt,
-                of: retry.of,
-                wait_ms: millis(retry.wait),
-                left_ms: retry.left.map(millis),
-                reason: failure.error.message,
-            })
-            .await?;
-            if is_limited {
-                self.waits(Some(WaitsOn::Rate { wait_ms: millis(retry.wait) })).await?;
-            }
-            tokio::time::sleep(retry.wait).await;
-            if is_limited {
-                self.waits(None).await?;
-            }
-        }
-    }
-
-    /// Who watches an agent is told what it waits for.
-    async fn waits(&self, on: Option<WaitsOn>) -> Result<(), Gone> {
-        if self.services.above.is_none() {
-            return Ok(());
-        }
-        self.live(Live::TurnWaits { on }).await
-    }
-
-    /// Returns when the request may be sent: that of the user at once, also while a pause lasts that agents keep.
-    async fn enter_gate(&self, gate: &Arc<Gate>, provider: &str, jitter: f64) -> Result<Option<Pass>, Gone> {
-        if self.services.above.is_none() {
-            return Ok(None);
-        }
-        let mut changes = gate.changes();
-        let mut told = None;
-        let entering = Arc::clone(gate).enter(&self.services.holder.name, jitter);
-        tokio::pin!(entering);
-        let mut is_first = true;
-        let pass = loop {
-            tokio::select! {
-                biased;
-                pass = &mut entering => break pass,
-                () = std::future::ready(()), if is_first => is_first = false,
-                Ok(()) = changes.changed() => {}
-            }
-            // Those who have got their answers are named no more, and those who were sent meanwhile are.
-            let holders = gate.holders();
-            let waits = match gate.pause() {
-                Some(wait) => Some(WaitsOn::Rate { wait_ms: millis(wait) }),
-                None if holders.is_empty() => None,
-                None => Some(WaitsOn::Requests { provider: provider.to_owned(), holders }),
-            };
-            if waits != told {
-                self.waits(waits.clone()).await?;
-                told = waits;
-            }
-        };
-        if told.is_some() {
-            self.waits(None).await?;
-        }
-        Ok(Some(pass))
-    }
-
-    /// Records an answer in its own order, and returns its calls.
-    async fn record_answer(&self, step: &Step, answer: Answer) -> Result<Vec<(Call, CallInfo)>, Gone> {
-        let (provider, model) = (step.request.provider.clone(), step.request.model.clone());
-        if let Some(usage) = answer.usage {
-            let source = UsageSource::of(answer.usage_estimated);
-            self.record_usage(step, usage, answer.usd, source).await?;
-        }
-        let mut calls = Vec::new();
-        for part in call_ids::unique(&step.request, answer.parts, &self.next_number) {
-            match part {
-                AnswerPart::Reasoning { text, item } => {
-                    self.record(Reasoning { text, provider: provider.clone(), model: model.clone(), item }).await?;
-                }
-                AnswerPart::Text { text, phase } => {
-                    self.record(AssistantMessage { text, partial: false, phase }).await?
-                }
-                AnswerPart::Call(CallRequest { id, name, args }) => {
-                    let call = Call { id, tool: name, args, caller: Caller::Model };
-                    let info = self.describe(&call, step).await;
-                    self.record(ToolCall {
-                        call_id: call.id.clone(),
-                        name: call.tool.clone(),
-                        args: (&call.args).into(),
-                        info: Some(Box::new(info.clone())),
-                    })
-                    .await?;
-                    calls.push((call, info));
-                }
-            }
-        }
-        Ok(calls)
-    }
-
-    /// An agent that gave its place away while it waited takes one before it goes on.
-    async fn take_place_again(&self) -> Result<(), Gone> {
-        let Some(place) = self.services.agent_place.as_ref().filter(|place| place.is_owed()) else { return Ok(()) };
-        let taken = place.take();
-        tokio::pin!(taken);
-        if poll_once(taken.as_mut()).await {
-            return Ok(());
-        }
-        self.waits(Some(WaitsOn::Place)).await?;
-        taken.await;
-        self.waits(None).await
-    }
-
     // ─── The Session ───
 
     async fn next_step(&self) -> Result<Step, Gone> {
@@ -651,11 +436,6 @@ fn lighter(toolset: Toolset, at_the_server: Remedy) -> Remedy {
         Toolset::Run | Toolset::None => at_the_server,
         Toolset::Typed | Toolset::Both => Remedy::any_of([Remedy::SetToolset { toolset: Toolset::Run }, at_the_server]),
     }
-}
-
-/// Whether the future is ready at once.
-async fn poll_once(future: std::pin::Pin<&mut impl Future<Output = ()>>) -> bool {
-    futures_util::poll!(future).is_ready()
 }
 
 fn millis(took: Duration) -> u64 {
