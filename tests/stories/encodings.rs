@@ -254,7 +254,7 @@ fn files_are_created_in_the_encoding_that_is_asked_for_and_keep_their_own() {
             call("write", json!({ "path": "new.txt", "content": lines(kind.others.0) })),
             json!({ "text": "Done." }),
         ];
-        let read = shell.outputs(&steps[..1].iter().chain(&steps[2..]).cloned().collect::<Vec<_>>(), &["--write"]);
+        let read = shell.outputs([&steps[0], &steps[2]], &["--write"]);
         assert!(read[0].starts_with("Created new.txt (") && read[0].contains(kind.name), "{}: {}", kind.name, read[0]);
         assert_eq!(on_disk(&shell, "new.txt"), kind.file(&[Err("name = "), words, Err("\nend\n")]), "{}", kind.name);
         let read = shell.outputs(&steps[1..], &["--write"]);

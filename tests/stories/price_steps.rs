@@ -71,7 +71,7 @@ fn the_status_line_warns_before_a_price_step_and_says_when_it_is_passed() {
     terminal.wait_for("2× the price above");
     terminal.send("three\r");
     terminal.wait_for("That was the third.");
-    terminal.wait_for("2× the price: above");
+    terminal.wait_for("2× the price now, above");
     terminal.send("\x04");
     terminal.end().assert_sane();
 }

@@ -4,22 +4,16 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::readers::git;
 use crate::driver::{Pixir, calls, says};
-use crate::shell::{Shell, entries};
+use crate::shell::Shell;
 
 /// Runs commands in `auto`, where no user can be asked; returns the output of each.
 fn outputs(shell: &Shell, tier: &str, commands: &[String]) -> Vec<String> {
     let calls = commands.iter().map(|it| json!({ "name": "bash", "args": { "command": it } })).collect::<Vec<_>>();
-    let script = json!({ "steps": [{ "calls": calls }, { "text": "done" }] }).to_string();
-    let provider = format!("script:{}", shell.aside("script.json", &script).display());
-    let before = shell.logs();
-    let ran = shell.run(["--provider", &provider, "--headless", "--mode", "auto", "--sandbox", tier, "go"]);
-    let log = shell.logs().into_iter().find(|it| !before.contains(it)).unwrap_or_else(|| panic!("{}", ran.stderr));
-    let results = entries(&log).into_iter().filter(|it| it["type"] == "tool_result");
-    results.map(|it: Value| it["data"]["output"].as_str().unwrap_or_default().to_owned()).collect()
+    shell.outputs([json!({ "calls": calls }), json!({ "text": "done" })], &["--mode", "auto", "--sandbox", tier])
 }
 
 /// A server of the user at this address, which answers every request with `served`. It ends with the tests.

@@ -123,7 +123,7 @@ fn what_a_person_would_see_at_the_terminal_the_model_reads() {
         bash("./pytest -v | tee log"),
         bash("head -c 5000 /dev/urandom"),
     ];
-    let read = shell.outputs(&json!([{ "calls": calls }, { "text": "Done." }]), &["--write"]);
+    let read = shell.outputs(json!([{ "calls": calls }, { "text": "Done." }]), &["--write"]);
     let folder = shell.workspace().canonicalize().expect("there");
     let text = format!(
         "{}\ncaf\u{fffd} red\na\u{fffd}b and more text\n…[bytes that are not text, shown as \u{fffd}: 2]\n",

@@ -110,10 +110,12 @@ fn a_server_that_loads_its_model_is_waited_for_in_its_own_words() {
 fn a_named_model_is_waited_for_too_and_its_window_is_learnt() {
     for body in LOADING {
         let shell = Shell::new(&[]);
+        // More than the 8,192 tokens that a server may take which has not said its window.
+        let text = "word ".repeat(12_000);
         let (listener, url) = port();
         // One refusal is of the look at the start, beside the Session.
         let asked = serve(listener, Starting { refusals: 3, body, list: LISTED });
-        let args = ["--headless", "--format", "jsonl", "--base-url", &url, "--dialect", "chat", "--model", "m", "hi"];
+        let args = ["--headless", "--format", "jsonl", "--base-url", &url, "--dialect", "chat", "--model", "m", &text];
         let ran = shell.run(args);
         assert_eq!(ran.code, 0, "{body}: {}", ran.stderr);
         assert_eq!(asked.answers.load(Ordering::SeqCst), 1, "{body}: the answer is asked for once");

@@ -23,6 +23,8 @@ const RING: usize = 2 * MAX_PERIOD;
 const PLACES: usize = 1 << 14;
 /// The factor of the rolling hash.
 const FACTOR: u64 = 0x0100_0000_01b3;
+/// The weight of the first byte of [`GRAM`].
+const FIRST: u64 = FACTOR.wrapping_pow(GRAM as u32 - 1);
 /// The number of times that a long passage follows itself before it counts.
 const MIN_TIMES: usize = 5;
 /// The number of events in which the repetition arrives. A model that writes without end writes token by token. A text that
@@ -255,9 +257,8 @@ impl Cycle {
             }
         }
         let out = if self.at >= GRAM { u64::from(self.before(self.at, GRAM)) + 1 } else { 0 };
-        let first = FACTOR.wrapping_pow(GRAM as u32 - 1);
         self.hash =
-            self.hash.wrapping_sub(out.wrapping_mul(first)).wrapping_mul(FACTOR).wrapping_add(u64::from(byte) + 1);
+            self.hash.wrapping_sub(out.wrapping_mul(FIRST)).wrapping_mul(FACTOR).wrapping_add(u64::from(byte) + 1);
         self.ring[self.at % RING] = byte;
         self.at += 1;
         if self.at < GRAM {
@@ -530,9 +531,9 @@ mod tests {
         }
     }
 
-    /// Broken build: one that compares the end of the text with all of it.
+    /// Broken build: one that keeps all of the text to compare its end with.
     #[test]
-    fn the_work_for_a_byte_is_the_same_however_long_the_answer_is() {
+    fn what_is_kept_of_an_answer_is_the_same_however_long_it_is() {
         let mut cycle = Cycle::default();
         let text: String = (0..400_000).map(|n| format!("{} ", mixed(n))).collect();
         cycle.add(text.as_bytes());

@@ -1,4 +1,4 @@
-//! Tells text from other bytes, as they arrive: more than a tenth control characters, or a third that is no text, is binary.
+//! Tells text from other bytes, as they arrive: more than a tenth control characters, or a third that is not text, is binary.
 
 use std::borrow::Cow;
 

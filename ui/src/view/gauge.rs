@@ -88,7 +88,7 @@ fn price_step(state: &State) -> Option<String> {
     match used * 100 / step.above.max(1) {
         ..WARNED_AT => None,
         _ if used <= step.above => Some(format!("{times}× the price above {above}")),
-        _ => Some(format!("{times}× the price: above {above}")),
+        _ => Some(format!("{times}× the price now, above {above}")),
     }
 }
 

@@ -17,7 +17,11 @@ impl Text {
         let (decoded, encoding) = encoding::legible(bytes);
         if let Some(encoding) = encoding {
             let message = format!("the file is {encoding}; it was decoded");
-            findings.push(Finding::fault(1, message, "save it as UTF-8: other agents do not read it"));
+            findings.push(Finding::fault(
+                1,
+                message,
+                "save the file as UTF-8, because other programs that use skills may not decode it",
+            ));
         } else if let Err(e) = std::str::from_utf8(bytes) {
             let line = line_at(e.valid_up_to());
             let message = "the file is not UTF-8; the odd bytes were replaced";

@@ -33,7 +33,7 @@ pub(super) struct Page {
     next: u64,
     /// The number of lines in the file, if they were counted.
     total: Option<u64>,
-    /// How many bytes were replaced because they are no text.
+    /// How many bytes were replaced because they are not text.
     replaced: u64,
     /// What it was decoded from, where that is not plain UTF-8.
     encoding: Option<Encoding>,
